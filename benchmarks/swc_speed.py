@@ -1,0 +1,192 @@
+"""Speed of the similarity-weighted vote against the paper's loop over pairs.
+
+    python benchmarks/swc_speed.py                      # moons alone
+    HETCAL_DATA=folder python benchmarks/swc_speed.py   # also mnist-4v9, mnist10, letter
+    python benchmarks/swc_speed.py --large              # 1 million rows, 100 000 calibration items: time, peak memory
+
+All times are CPU seconds of one thread. The loop is timed on a few test rows and scaled to all of them; the
+largest difference from its results stands beside the times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_moons
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from hetcal.kernels import forest as fk
+from hetcal.kernels import use_core
+from hetcal.kernels._backend import native
+
+LOOP_ROWS = 40
+
+
+def cpu_time(work: Callable[[], Any], repeat: int = 3) -> tuple[float, Any]:
+    """Return the shortest CPU time of some runs, and the result."""
+    best, result = np.inf, None
+    for _ in range(repeat):
+        start = time.process_time()
+        result = work()
+        best = min(best, time.process_time() - start)
+    return best, result
+
+
+def loop_over_pairs(
+    leaves: np.ndarray, leaves_cal: np.ndarray, y: np.ndarray, K: int, threshold: np.ndarray | None
+) -> np.ndarray:
+    """Return the calibrated probabilities, each pair of items looked at on its own."""
+    Q = np.zeros((len(leaves), K))
+    for r in range(len(leaves)):
+        s = np.empty(len(leaves_cal))
+        for i in range(len(leaves_cal)):
+            s[i] = np.mean(leaves[r] == leaves_cal[i])
+        if threshold is not None:
+            kept = s >= threshold[r]
+            if not kept.any():
+                kept[np.argmax(s)] = True
+            s = np.where(kept, s, 0.0)
+        for k in range(K):
+            Q[r, k] = s[y == k].sum()
+    return normalised(Q)
+
+
+def normalised(votes: np.ndarray) -> np.ndarray:
+    return votes / np.maximum(votes.sum(axis=1, keepdims=True), 1e-300)
+
+
+class Case:
+    """Calibration items and test rows in the augmented space [X, standardised p]."""
+
+    def __init__(self, name: str, X: np.ndarray, y: np.ndarray, sizes: tuple[int, int, int], model: Any):
+        n_train, n_cal, n_test = sizes
+        train, cal = slice(0, n_train), slice(n_train, n_train + n_cal)
+        test = slice(n_train + n_cal, n_train + n_cal + n_test)
+        scaler = StandardScaler().fit(X[train])
+        X = scaler.transform(X)
+        P = model.fit(X[train], y[train]).predict_proba(X)
+        P = StandardScaler().fit(P[cal]).transform(P)
+        Z = np.hstack([X, P]).astype(np.float32)
+        self.name, self.K = name, int(y.max()) + 1
+        self.Z_cal, self.y_cal = Z[cal], y[cal].astype(np.int32)
+        self.Z = np.ascontiguousarray(Z[test])
+        # Thresholds HH/2 as they occur: heterogeneity between 0 and 0.3.
+        self.threshold = np.random.default_rng(0).uniform(0.0, 0.15, len(self.Z))
+
+
+def cases() -> list[Case]:
+    """Return moons and, where HETCAL_DATA says where they are, the paper's sets."""
+    X, y = make_moons(2000, noise=0.3, random_state=0)
+    found = [Case("moons", X, y, (500, 1000, 500), DecisionTreeClassifier(random_state=0))]
+    folder = os.environ.get("HETCAL_DATA")
+    if not folder:
+        return found
+    rng = np.random.RandomState(0)
+    digits = np.load(Path(folder) / "mnist.npz")
+    X, y = digits["X"].astype(float), digits["y"].astype(int)
+    pair = np.flatnonzero((y == 4) | (y == 9))
+    chosen = rng.choice(pair, 4000, replace=False)
+    found.append(Case("mnist-4v9", X[chosen], (y[chosen] == 9).astype(int), (500, 3000, 500), GaussianNB()))
+    chosen = rng.choice(len(y), 7000, replace=False)
+    found.append(Case("mnist10", X[chosen], y[chosen], (1000, 5000, 1000), GaussianNB()))
+    letters = np.load(Path(folder) / "letter.npz")
+    X, y = letters["X"].astype(float), np.unique(letters["y"], return_inverse=True)[1]
+    chosen = rng.choice(len(y), 9000, replace=False)
+    found.append(Case("letter", X[chosen], y[chosen], (2000, 5000, 2000), GaussianNB()))
+    return found
+
+
+def measure(case: Case) -> None:
+    """Print one line per core: what the loop needs, what the kernels need, how far they differ."""
+    n = len(case.Z)
+    rows = np.linspace(0, n - 1, LOOP_ROWS).astype(int)
+    with use_core("auto"):
+        forest = fk.fit_forest(case.Z_cal, case.y_cal, case.K)
+        leaves, leaves_cal = fk.apply(forest, case.Z[rows]), fk.apply(forest, case.Z_cal)
+    loop_s, Q = cpu_time(lambda: loop_over_pairs(leaves, leaves_cal, case.y_cal, case.K, None), 2)
+    _, Q_hh = cpu_time(
+        lambda: loop_over_pairs(leaves, leaves_cal, case.y_cal, case.K, case.threshold[rows]), 1
+    )
+    loop_row = loop_s / LOOP_ROWS
+    many = np.vstack([case.Z] * max(1, 20_000 // n))
+    for core in ["pure"] if native() is None else ["pure", "native"]:
+        with use_core(core):
+
+            def fit() -> tuple[Any, Any]:
+                forest = fk.fit_forest(case.Z_cal, case.y_cal, case.K)
+                leaves = fk.apply(forest, case.Z_cal)
+                return forest, fk.leaf_class_mass(forest.n_leaves, leaves, case.y_cal, case.K)
+
+            fit_s, (forest, mass) = cpu_time(fit, 2 if core == "pure" else 5)
+            index = fk.build_index(forest.n_leaves, fk.apply(forest, case.Z_cal))
+            swc_s, votes = cpu_time(lambda: fk.vote(forest, case.Z, mass), 5)
+            many_s, _ = cpu_time(lambda: fk.vote(forest, many, mass), 2)
+            hh_s, result = cpu_time(
+                lambda: fk.thresholded_vote(
+                    forest, index, case.Z, case.y_cal, case.K, threshold=case.threshold
+                ),
+                3,
+            )
+            one_s, _ = cpu_time(
+                lambda: [fk.vote(forest, case.Z[r : r + 1], mass) for r in range(100)], 3
+            )
+        error = np.abs(normalised(votes)[rows] - Q).max()
+        error_hh = np.abs(normalised(result.votes)[rows] - Q_hh).max()
+        print(
+            f"{case.name:10} {core:6} loop {loop_row * n:8.2f} s | fit {fit_s:7.4f} s"
+            f" | SWC fit+predict {loop_row * n / (fit_s + swc_s):6.0f}x"
+            f" | predict {loop_row * n / swc_s:6.0f}x, {len(many)} rows {loop_row * len(many) / many_s:6.0f}x"
+            f" ({len(many) / many_s / 1e3:6.0f}k rows/s), one row {one_s * 10:6.4f} ms, diff {error:.0e}"
+            f" | SWC-HH predict {loop_row * n / hh_s:6.0f}x ({n / hh_s / 1e3:5.0f}k rows/s),"
+            f" diff {error_hh:.0e} | support {result.support.mean():6.1f}",
+            flush=True,
+        )
+
+
+def measure_large(n_test: int = 1_000_000, n_cal: int = 100_000, d: int = 20) -> None:
+    """Print time and peak memory beyond the data for a large problem with two classes."""
+    rng = np.random.default_rng(0)
+    Z_cal = rng.normal(size=(n_cal, d)).astype(np.float32)
+    y = (Z_cal[:, 0] + Z_cal[:, 1] * Z_cal[:, 2] + rng.normal(size=n_cal) > 0).astype(np.int32)
+    Z = rng.normal(size=(n_test, d)).astype(np.float32)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    fit_s, forest = cpu_time(lambda: fk.fit_forest(Z_cal, y, 2), 1)
+    after_fit = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    mass_s, mass = cpu_time(
+        lambda: fk.leaf_class_mass(forest.n_leaves, fk.apply(forest, Z_cal), y, 2), 1
+    )
+    vote_s, _ = cpu_time(lambda: fk.vote(forest, Z, mass), 1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(
+        f"{n_test} rows, {n_cal} items, {d} features: fit {fit_s:.1f} s, leaf sums {mass_s:.2f} s, "
+        f"vote {vote_s:.2f} s ({n_test / vote_s / 1e3:.0f}k rows/s), {forest.n_leaves} leaves; "
+        f"peak memory beyond the data: fit {(after_fit - before) / 1024:.0f} MB, "
+        f"all {(peak - before) / 1024:.0f} MB"
+    )
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--large", action="store_true", help="1 million rows, 100 000 items")
+    parser.add_argument("--only", help="name of one case")
+    arguments = parser.parse_args()
+    if arguments.large:
+        measure_large()
+        return
+    for case in cases():
+        if arguments.only in (None, case.name):
+            measure(case)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""How the documentation is built: ``sphinx-build -W docs docs/_build``."""
+
+from hetcal import __version__
+
+project = "hetcal"
+author = "The hetcal developers"
+release = version = __version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+
+html_theme = "furo"
+html_title = f"hetcal {version}"
+html_static_path = ["_static"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 2
+
+# What a room exports (its __all__) is its reference page; nothing is listed by hand.
+autosummary_generate = True
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
+autodoc_typehints = "none"  # the docstrings say it in words
+numpydoc_show_class_members = False

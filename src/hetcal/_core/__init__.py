@@ -1,0 +1,1 @@
+"""Compiled kernels. Import them through :mod:`hetcal.kernels`, never from here."""

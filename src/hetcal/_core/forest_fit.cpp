@@ -1,0 +1,95 @@
+// Fitting a forest: the calibration set is ranked once, then trees are grown from their seeds.
+#include <memory>
+#include <stdexcept>
+
+#include "forest_arrays.hpp"
+#include "forest_grow.hpp"
+#include "forest_parallel.hpp"
+
+namespace hetcal {
+namespace {
+
+class ForestFitter {
+  public:
+    ForestFitter(StridedMatrixIn<float> Z, VectorIn<std::int32_t> labels, std::uint32_t n_classes,
+                 std::uint32_t max_features, std::uint32_t min_samples_leaf, bool bootstrap, bool random_threshold)
+        : labels_(labels.data(), labels.data() + labels.shape(0)), n_classes_(n_classes),
+          options_{max_features, min_samples_leaf, bootstrap, random_threshold} {
+        const FloatMatrix X{Z.data(), Z.shape(0), Z.shape(1), Z.stride(0), Z.stride(1)};
+        if (labels_.size() != X.n_items) throw std::invalid_argument("one label per row of Z is needed");
+        for (std::int32_t label : labels_)
+            if (label < 0 || static_cast<std::uint32_t>(label) >= n_classes)
+                throw std::invalid_argument("labels must lie in [0, n_classes)");
+        nb::gil_scoped_release release;
+        if (X.n_items <= 65536)
+            narrow_ = std::make_unique<RankCodes<std::uint16_t>>(rank_codes<std::uint16_t>(X));
+        else
+            wide_ = std::make_unique<RankCodes<std::uint32_t>>(rank_codes<std::uint32_t>(X));
+    }
+
+    // Grows one tree per seed. Children count from the first of these trees; `in_bag` has a row per tree.
+    nb::tuple grow(VectorIn<std::uint32_t> seeds, MatrixOut<std::uint8_t> in_bag, std::size_t n_jobs) const {
+        const std::size_t n_trees = seeds.shape(0);
+        if (options_.bootstrap && (in_bag.shape(0) != n_trees || in_bag.shape(1) != labels_.size()))
+            throw std::invalid_argument("in_bag must have one row per tree and one column per item");
+        std::vector<GrownTree> trees(n_trees);
+        GrownTree all;
+        std::vector<std::int64_t> offset{0};
+        {
+            nb::gil_scoped_release release;
+            if (narrow_)
+                grow_all(*narrow_, seeds.data(), in_bag.data(), n_jobs, trees);
+            else
+                grow_all(*wide_, seeds.data(), in_bag.data(), n_jobs, trees);
+            for (GrownTree &tree : trees) {
+                append(all, tree, static_cast<std::int32_t>(offset.back()));
+                offset.push_back(offset.back() + static_cast<std::int64_t>(tree.feature.size()));
+                tree = GrownTree();
+            }
+        }
+        return nb::make_tuple(to_numpy(std::move(all.feature)), to_numpy(std::move(all.threshold)),
+                              to_numpy(std::move(all.left)), to_numpy(std::move(all.right)),
+                              to_numpy(std::move(all.missing_left)), to_numpy(std::move(offset)));
+    }
+
+  private:
+    template <class Code>
+    void grow_all(const RankCodes<Code> &ranked, const std::uint32_t *seeds, std::uint8_t *in_bag,
+                  std::size_t n_jobs, std::vector<GrownTree> &trees) const {
+        std::vector<std::unique_ptr<TreeGrower<Code>>> growers(std::max<std::size_t>(n_jobs, 1));
+        parallel_for(trees.size(), n_jobs, [&](std::size_t t, std::size_t worker) {
+            auto &grower = growers[worker];
+            if (!grower)
+                grower = std::make_unique<TreeGrower<Code>>(ranked, labels_.data(), n_classes_, options_);
+            trees[t] = grower->grow(seeds[t], in_bag + (options_.bootstrap ? t * labels_.size() : 0));
+        });
+    }
+
+    static void append(GrownTree &all, const GrownTree &tree, std::int32_t offset) {
+        all.feature.insert(all.feature.end(), tree.feature.begin(), tree.feature.end());
+        all.threshold.insert(all.threshold.end(), tree.threshold.begin(), tree.threshold.end());
+        all.missing_left.insert(all.missing_left.end(), tree.missing_left.begin(), tree.missing_left.end());
+        for (std::int32_t child : tree.left) all.left.push_back(child < 0 ? -1 : child + offset);
+        for (std::int32_t child : tree.right) all.right.push_back(child < 0 ? -1 : child + offset);
+    }
+
+    std::vector<std::int32_t> labels_;
+    std::uint32_t n_classes_;
+    GrowOptions options_;
+    std::unique_ptr<RankCodes<std::uint16_t>> narrow_;
+    std::unique_ptr<RankCodes<std::uint32_t>> wide_;
+};
+
+}  // namespace
+}  // namespace hetcal
+
+void register_forest_fit(nanobind::module_ &m) {
+    namespace nb = nanobind;
+    using hetcal::ForestFitter;
+    nb::class_<ForestFitter>(m, "ForestFitter")
+        .def(nb::init<hetcal::StridedMatrixIn<float>, hetcal::VectorIn<std::int32_t>, std::uint32_t, std::uint32_t,
+                      std::uint32_t, bool, bool>(),
+             nb::arg("Z"), nb::arg("labels"), nb::arg("n_classes"), nb::arg("max_features"),
+             nb::arg("min_samples_leaf"), nb::arg("bootstrap"), nb::arg("random_threshold"))
+        .def("grow", &ForestFitter::grow, nb::arg("seeds"), nb::arg("in_bag").noconvert(), nb::arg("n_jobs"));
+}

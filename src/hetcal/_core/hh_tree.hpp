@@ -1,0 +1,497 @@
+// One unpruned decision tree on a bootstrap sample of a neighbourhood: all features, Gini, leaves of one item.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "hh_columns.hpp"
+#include "sklearn_random.hpp"
+
+namespace hetcal::hh {
+
+struct Node {
+    std::int32_t parent, left, right;  // left < 0: a leaf
+    double weight;                     // number of draws
+    double impurity;
+    std::uint32_t bag_low, bag_high;  // its items, in Tree::bag
+    std::uint32_t oob_low, oob_high;  // and in Tree::oob
+};
+
+// Nodes in depth-first order, left child first.
+struct Tree {
+    std::vector<Node> nodes;
+    std::vector<std::uint32_t> counts;  // node * n_classes + class: number of draws
+    std::vector<Item> bag, oob;         // items drawn, and not drawn, arranged by leaf
+};
+
+// The labels of a neighbourhood, classes numbered 0 to n_classes - 1 among those present.
+struct Labels {
+    std::uint32_t n_classes = 0;
+    std::vector<std::uint16_t> y;
+};
+
+inline double gini(double squares, double weight) { return 1.0 - squares / (weight * weight); }
+
+// A possible split, with the value by which scikit-learn compares it: minus the weighted impurity of both sides.
+struct Candidate {
+    double proxy;
+    std::uint32_t feature;
+    Code below, above;  // the two neighbouring codes that it separates
+};
+
+class TreeGrower {
+  public:
+    TreeGrower(const SortedColumns &columns, bool exact)
+        : columns_(columns), exact_(exact),
+          pristine_sampler_(std::uint32_t(columns.ranks.n_features), std::uint32_t(columns.ranks.n_features)),
+          sampler_(pristine_sampler_), stamp_(columns.ranks.n_features, 0) {}
+
+    // Prepares for the trees of one neighbourhood.
+    void begin(const Neighbourhood &hood, const Labels &labels) {
+        hood_ = &hood;
+        labels_ = &labels;
+        inverse_.resize(hood.size + 1);
+        for (std::uint32_t i = 1; i <= hood.size; ++i) inverse_[i] = 1.0 / i;
+        left_.assign(labels.n_classes, 0);
+        totals_.resize(labels.n_classes);
+        packed_.resize(hood.size);
+    }
+
+    // `draws`: how often each item was drawn. `random`: the tree's splitter generator, `seed` its seed.
+    void grow(const std::uint16_t *draws, SplitterRandom random, std::uint32_t seed, Tree &tree) {
+        draws_ = draws;
+        random_ = random;
+        seed_ = seed;
+        if (exact_) sampler_ = pristine_sampler_;
+        start_tree(tree);
+        while (!stack_.empty()) {
+            const Pending pending = stack_.back();
+            stack_.pop_back();
+            grow_node(pending, tree);
+        }
+    }
+
+  private:
+    struct Pending {
+        std::int32_t parent;
+        bool is_left;
+        double impurity;
+        std::uint32_t bag_low, bag_high, oob_low, oob_high;
+        std::uint32_t spans_low, spans_high;  // in spans_; empty for a node that will be a leaf
+        std::uint32_t known_constants;
+    };
+
+    const SortedColumns &columns_;
+    const bool exact_;
+    FeatureSampler pristine_sampler_, sampler_;
+    SplitterRandom random_{0};
+    std::uint32_t seed_ = 0;
+
+    const Neighbourhood *hood_ = nullptr;
+    const Labels *labels_ = nullptr;
+    const std::uint16_t *draws_ = nullptr;
+    std::vector<double> inverse_;         // 1 / n
+    std::vector<std::uint32_t> packed_;   // two classes: draws, and draws of class 1 in the upper half
+    std::vector<Entry> entries_, right_entries_;
+    std::vector<Span> spans_, left_spans_;
+    std::vector<Pending> stack_;
+    std::vector<Item> right_items_;
+    std::vector<std::uint8_t> goes_left_;
+
+    // The node in work.
+    std::vector<std::int64_t> left_, totals_;
+    std::int64_t weight_ = 0, squares_ = 0;
+    std::uint32_t n_items_ = 0;
+    double best_score_ = 0, tolerance_ = 0;
+    std::vector<Candidate> candidates_;
+    std::vector<std::uint32_t> varying_;  // positions in spans_ of features that vary in the node
+    std::vector<std::uint32_t> stamp_;    // feature -> the last node in which it was marked
+    std::uint32_t clock_ = 0;
+
+    bool two_classes() const { return labels_->n_classes == 2; }
+
+    void start_tree(Tree &tree) {
+        const std::uint32_t n = hood_->size;
+        tree.nodes.clear();
+        tree.counts.clear();
+        tree.bag.clear();
+        tree.oob.clear();
+        for (std::uint32_t i = 0; i < n; ++i) (draws_[i] ? tree.bag : tree.oob).push_back(Item(i));
+        if (two_classes())
+            for (std::uint32_t i = 0; i < n; ++i)
+                packed_[i] = draws_[i] * (labels_->y[i] ? 0x10001u : 1u);
+        goes_left_.resize(n);
+        entries_.resize(hood_->entries.size());
+        spans_.clear();
+        std::uint32_t write = 0;
+        for (const Span &span : hood_->spans) {
+            const std::uint32_t low = write;
+            for (std::uint32_t i = span.low; i < span.middle; ++i) {
+                entries_[write] = hood_->entries[i];
+                write += draws_[hood_->entries[i].item] != 0;
+            }
+            const std::uint32_t middle = write;
+            for (std::uint32_t i = span.middle; i < span.high; ++i) {
+                entries_[write] = hood_->entries[i];
+                write += draws_[hood_->entries[i].item] != 0;
+            }
+            if (write > low) spans_.push_back({span.feature, low, middle, write});
+        }
+        stack_.clear();
+        stack_.push_back({-1, false, std::numeric_limits<double>::infinity(), 0, std::uint32_t(tree.bag.size()), 0,
+                          std::uint32_t(tree.oob.size()), 0, std::uint32_t(spans_.size()), 0});
+    }
+
+    void grow_node(const Pending &pending, Tree &tree) {
+        const std::int32_t id = std::int32_t(tree.nodes.size());
+        if (pending.parent >= 0) {
+            Node &parent = tree.nodes[pending.parent];
+            (pending.is_left ? parent.left : parent.right) = id;
+        }
+        count_classes(pending, tree);
+        const double weight = double(weight_);
+        const double impurity = pending.parent < 0 ? gini(double(squares_), weight) : pending.impurity;
+        tree.nodes.push_back({pending.parent, -1, -1, weight, impurity, pending.bag_low, pending.bag_high,
+                              pending.oob_low, pending.oob_high});
+        if (n_items_ < 2 || impurity <= std::numeric_limits<double>::epsilon()) return;
+
+        scan_features(pending);
+        std::uint32_t constants = 0;
+        const Candidate *best = exact_ ? choose_like_sklearn(pending, constants) : choose_at_random(id);
+        if (best == nullptr) return;
+        split(pending, *best, constants, id, tree);
+    }
+
+    void count_classes(const Pending &pending, Tree &tree) {
+        std::fill(totals_.begin(), totals_.end(), 0);
+        for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i)
+            totals_[labels_->y[tree.bag[i]]] += draws_[tree.bag[i]];
+        weight_ = squares_ = 0;
+        for (const std::int64_t count : totals_) {
+            weight_ += count;
+            squares_ += count * count;
+            tree.counts.push_back(std::uint32_t(count));
+        }
+        n_items_ = pending.bag_high - pending.bag_low;
+    }
+
+    // Finds every split whose score may equal the best one's, and the features that vary in the node.
+    void scan_features(const Pending &pending) {
+        candidates_.clear();
+        varying_.clear();
+        best_score_ = 0;
+        // Scores are compared in a cheaper form first; what comes this near to the best is compared exactly.
+        const double n = double(weight_);
+        tolerance_ = two_classes() ? 1e-12 * n * n : 1e-12 * n;
+        ++clock_;
+        for (std::uint32_t s = pending.spans_low; s < pending.spans_high; ++s) {
+            const Span &span = spans_[s];
+            if (is_constant(span)) continue;
+            varying_.push_back(s);
+            stamp_[span.feature] = clock_;
+            if (two_classes())
+                scan<true>(span);
+            else
+                scan<false>(span);
+        }
+    }
+
+    bool has_common(const Span &span) const { return span.high - span.low < n_items_; }
+
+    bool is_constant(const Span &span) const {
+        const Code common = columns_.ranks.most_frequent[span.feature];
+        const bool with_common = has_common(span);
+        const Code first = span.low < span.middle || !with_common ? entries_[span.low].code : common;
+        const Code last = span.middle < span.high || !with_common ? entries_[span.high - 1].code : common;
+        if (first == last) return true;
+        if (!columns_.ranks.has_close[span.feature]) return false;
+        const float *value = columns_.ranks.distinct(span.feature);
+        return too_close(value[first], value[last]);
+    }
+
+    // Splits one feature at every place where its value changes; codes below the commonest from the left, those
+    // above it from the right, so that items with the commonest code are never touched.
+    template <bool Two>
+    void scan(const Span &span) {
+        const Code common = columns_.ranks.most_frequent[span.feature];
+        const bool with_common = has_common(span);
+        const float *close = columns_.ranks.has_close[span.feature] ? columns_.ranks.distinct(span.feature) : nullptr;
+        const auto differ = [close](Code a, Code b) { return a != b && !(close && too_close(close[a], close[b])); };
+        const Entry *e = entries_.data();
+        Candidate best{-std::numeric_limits<double>::infinity(), span.feature, 0, 0};
+
+        Side<Two> side(*this);
+        for (std::uint32_t i = span.low; i < span.middle; ++i) {
+            side.add(e[i].item);
+            Code next;
+            if (i + 1 < span.middle)
+                next = e[i + 1].code;
+            else if (with_common)
+                next = common;
+            else if (span.middle < span.high)
+                next = e[span.middle].code;
+            else
+                break;
+            if (!differ(e[i].code, next) || !side.promising()) continue;
+            const double proxy = side.proxy(true);
+            if (proxy > best.proxy) best = {proxy, span.feature, e[i].code, next};
+        }
+        if (span.middle < span.high) {
+            Candidate above{-std::numeric_limits<double>::infinity(), span.feature, 0, 0};
+            side.reset();
+            for (std::uint32_t i = span.high; i-- > span.middle;) {
+                side.add(e[i].item);
+                Code previous;
+                if (i > span.middle)
+                    previous = e[i - 1].code;
+                else if (with_common)
+                    previous = common;
+                else
+                    break;  // this place was seen from the left, or nothing is left of it
+                if (!differ(previous, e[i].code) || !side.promising()) continue;
+                const double proxy = side.proxy(false);
+                // coming from the right, the last of equals is the first in scikit-learn's order
+                if (proxy >= above.proxy) above = {proxy, span.feature, previous, e[i].code};
+            }
+            if (above.proxy > best.proxy) best = above;
+        }
+        if (best.above != best.below) candidates_.push_back(best);
+    }
+
+    // The items on the side where the scan began, and the score of splitting them off.
+    template <bool Two>
+    struct Side;
+
+    const Candidate *choose_like_sklearn(const Pending &pending, std::uint32_t &constants) {
+        keep_best_candidates();
+        const bool tied = candidates_.size() > 1;
+        const std::uint32_t varies = clock_;
+        if (tied) {
+            ++clock_;
+            for (const Candidate &candidate : candidates_) stamp_[candidate.feature] = clock_;
+        }
+        std::int32_t chosen = -1, feature;
+        sampler_.begin_node(pending.known_constants);
+        while ((feature = sampler_.next(random_)) >= 0) {
+            if (stamp_[feature] < varies) {
+                sampler_.mark_constant();
+                continue;
+            }
+            sampler_.mark_evaluated();
+            if (tied && chosen < 0 && stamp_[feature] == clock_) chosen = feature;
+        }
+        constants = sampler_.end_node();
+        if (!tied) return candidates_.empty() ? nullptr : &candidates_[0];
+        for (const Candidate &candidate : candidates_)
+            if (std::int32_t(candidate.feature) == chosen) return &candidate;
+        return nullptr;
+    }
+
+    const Candidate *choose_at_random(std::int32_t node) {
+        keep_best_candidates();
+        if (candidates_.empty()) return nullptr;
+        std::uint64_t bits = (std::uint64_t(seed_) << 32) ^ std::uint64_t(node) * 0x9e3779b97f4a7c15u;
+        bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
+        bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
+        return &candidates_[((bits >> 33) * candidates_.size()) >> 31];
+    }
+
+    void keep_best_candidates() {
+        double best = -std::numeric_limits<double>::infinity();
+        for (const Candidate &candidate : candidates_) best = std::max(best, candidate.proxy);
+        const auto worse = [best](const Candidate &candidate) { return candidate.proxy < best; };
+        candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(), worse), candidates_.end());
+    }
+
+    void split(const Pending &pending, const Candidate &best, std::uint32_t constants, std::int32_t id, Tree &tree) {
+        const Code limit = threshold_code(best);
+        const Code *code = columns_.ranks.column(best.feature);
+        const auto left_of = [&](Item item) { return code[hood_->members[item]] <= limit; };
+        const std::uint32_t bag_cut = partition(tree.bag, pending.bag_low, pending.bag_high, left_of);
+
+        // Impurities of the children, in scikit-learn's own form.
+        std::fill(left_.begin(), left_.end(), 0);
+        for (std::uint32_t i = pending.bag_low; i < bag_cut; ++i)
+            left_[labels_->y[tree.bag[i]]] += draws_[tree.bag[i]];
+        double weight_left = 0, squares_left = 0, squares_right = 0;
+        for (std::uint32_t c = 0; c < labels_->n_classes; ++c) {
+            const double l = double(left_[c]), r = double(totals_[c] - left_[c]);
+            weight_left += l;
+            squares_left += l * l;
+            squares_right += r * r;
+        }
+        const double weight = double(weight_), weight_right = weight - weight_left;
+        const double left_impurity = gini(squares_left, weight_left);
+        const double right_impurity = gini(squares_right, weight_right);
+        const double improvement = (weight / tree.nodes[0].weight) *
+                                   (tree.nodes[id].impurity - (weight_right / weight * right_impurity) -
+                                    (weight_left / weight * left_impurity));
+        constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+        if (improvement + kEpsilon < 0.0) return;
+
+        const std::uint32_t oob_cut = partition(tree.oob, pending.oob_low, pending.oob_high, left_of);
+        const bool grow_left = bag_cut - pending.bag_low > 1 && left_impurity > kEpsilon;
+        const bool grow_right = pending.bag_high - bag_cut > 1 && right_impurity > kEpsilon;
+        Pending left{id, true, left_impurity, pending.bag_low, bag_cut, pending.oob_low, oob_cut, 0, 0, constants};
+        Pending right{id, false, right_impurity, bag_cut, pending.bag_high, oob_cut, pending.oob_high, 0, 0, constants};
+        if (grow_left || grow_right) {
+            for (std::uint32_t i = pending.bag_low; i < bag_cut; ++i) goes_left_[tree.bag[i]] = 1;
+            for (std::uint32_t i = bag_cut; i < pending.bag_high; ++i) goes_left_[tree.bag[i]] = 0;
+            split_spans(pending, grow_left, grow_right, left, right);
+        }
+        stack_.push_back(right);
+        stack_.push_back(left);
+    }
+
+    // The largest code that goes left; codes between the two may exist outside the bag.
+    Code threshold_code(const Candidate &best) const {
+        const float *value = columns_.ranks.distinct(best.feature);
+        const double threshold = value[best.below] / 2.0 + value[best.above] / 2.0;
+        const float *after = std::upper_bound(value + best.below, value + best.above, threshold,
+                                              [](double t, float v) { return t < double(v); });
+        return Code(after - value - 1);
+    }
+
+    template <class Predicate>
+    std::uint32_t partition(std::vector<Item> &items, std::uint32_t low, std::uint32_t high, Predicate left_of) {
+        if (right_items_.size() < high - low) right_items_.resize(high - low);
+        std::uint32_t write = low, n_right = 0;
+        for (std::uint32_t i = low; i < high; ++i) {
+            const Item item = items[i];
+            const bool is_left = left_of(item);
+            items[write] = item;
+            right_items_[n_right] = item;
+            write += is_left;
+            n_right += !is_left;
+        }
+        std::copy_n(right_items_.begin(), n_right, items.begin() + write);
+        return write;
+    }
+
+    // Hands the entries of varying features to the children that will grow; sorted order is kept. The spans of
+    // the right child take the parent's place, those of the left child follow: the left one is grown first.
+    void split_spans(const Pending &pending, bool grow_left, bool grow_right, Pending &left, Pending &right) {
+        left_spans_.clear();
+        std::uint32_t write_span = pending.spans_low;
+        std::uint32_t longest = 0;
+        for (const std::uint32_t s : varying_) longest = std::max(longest, spans_[s].high - spans_[s].low);
+        if (right_entries_.size() < longest) right_entries_.resize(longest);
+        Entry *const spare = right_entries_.data();
+        Entry *const e = entries_.data();
+        for (const std::uint32_t s : varying_) {
+            const Span span = spans_[s];
+            if (grow_left && grow_right) {
+                std::uint32_t write = span.low, n_right = 0;
+                const auto move = [&](std::uint32_t from, std::uint32_t to) {
+                    for (std::uint32_t i = from; i < to; ++i) {
+                        const Entry entry = e[i];
+                        const std::uint8_t is_left = goes_left_[entry.item];
+                        e[write] = entry;
+                        spare[n_right] = entry;
+                        write += is_left;
+                        n_right += 1u - is_left;
+                    }
+                };
+                move(span.low, span.middle);
+                const std::uint32_t left_middle = write, right_below = n_right;
+                move(span.middle, span.high);
+                std::copy_n(spare, n_right, e + write);
+                if (write > span.low) left_spans_.push_back({span.feature, span.low, left_middle, write});
+                if (n_right) spans_[write_span++] = {span.feature, write, write + right_below, span.high};
+            } else {
+                const std::uint8_t keep = grow_left;
+                std::uint32_t write = span.low;
+                const auto filter = [&](std::uint32_t from, std::uint32_t to) {
+                    for (std::uint32_t i = from; i < to; ++i) {
+                        const Entry entry = e[i];
+                        e[write] = entry;
+                        write += goes_left_[entry.item] == keep;
+                    }
+                };
+                filter(span.low, span.middle);
+                const std::uint32_t middle = write;
+                filter(span.middle, span.high);
+                if (write == span.low) continue;
+                const Span kept{span.feature, span.low, middle, write};
+                if (grow_left)
+                    left_spans_.push_back(kept);
+                else
+                    spans_[write_span++] = kept;
+            }
+        }
+        right.spans_low = pending.spans_low;
+        right.spans_high = left.spans_low = write_span;
+        left.spans_high = write_span + std::uint32_t(left_spans_.size());
+        if (spans_.size() < left.spans_high) spans_.resize(left.spans_high);
+        std::copy(left_spans_.begin(), left_spans_.end(), spans_.begin() + write_span);
+    }
+};
+
+// Two classes: with D = n c_left - c n_left the weighted impurity falls by 2 D^2 / (n n_left n_right).
+template <>
+struct TreeGrower::Side<true> {
+    TreeGrower &g;
+    std::uint32_t sum = 0;
+
+    explicit Side(TreeGrower &grower) : g(grower) {}
+    void reset() { sum = 0; }
+    void add(Item item) { sum += g.packed_[item]; }
+
+    bool promising() {
+        const std::int64_t n = sum & 0xffff, ones = sum >> 16;
+        const double d = double(g.weight_ * ones - g.totals_[1] * n);
+        const double score = d * d * g.inverse_[n] * g.inverse_[g.weight_ - n];
+        if (score < g.best_score_ - g.tolerance_) return false;
+        g.best_score_ = std::max(g.best_score_, score);
+        return true;
+    }
+
+    double proxy(bool is_left) const {
+        const double n = sum & 0xffff, ones = sum >> 16, other_n = double(g.weight_) - n;
+        const double other_ones = double(g.totals_[1]) - ones, zeros = n - ones, other_zeros = other_n - other_ones;
+        const double here = gini(zeros * zeros + ones * ones, n);
+        const double there = gini(other_zeros * other_zeros + other_ones * other_ones, other_n);
+        return is_left ? -other_n * there - n * here : -n * here - other_n * there;
+    }
+};
+
+// Any number of classes: the sums of squared counts of both sides, kept up to date.
+template <>
+struct TreeGrower::Side<false> {
+    TreeGrower &g;
+    std::int64_t n = 0, squares = 0, other_squares;
+
+    explicit Side(TreeGrower &grower) : g(grower) { reset(); }
+
+    void reset() {
+        n = squares = 0;
+        other_squares = g.squares_;
+        std::fill(g.left_.begin(), g.left_.end(), 0);
+    }
+
+    void add(Item item) {
+        const std::uint32_t c = g.labels_->y[item];
+        const std::int64_t w = g.draws_[item], count = g.left_[c];
+        squares += w * (2 * count + w);
+        other_squares -= w * (2 * (g.totals_[c] - count) - w);
+        g.left_[c] = count + w;
+        n += w;
+    }
+
+    bool promising() {
+        const double score = double(squares) * g.inverse_[n] + double(other_squares) * g.inverse_[g.weight_ - n];
+        if (score < g.best_score_ - g.tolerance_) return false;
+        g.best_score_ = std::max(g.best_score_, score);
+        return true;
+    }
+
+    double proxy(bool is_left) const {
+        const double here_n = double(n), other_n = double(g.weight_ - n);
+        const double here = gini(double(squares), here_n), there = gini(double(other_squares), other_n);
+        return is_left ? -other_n * there - here_n * here : -here_n * here - other_n * there;
+    }
+};
+
+}  // namespace hetcal::hh

@@ -1,0 +1,25 @@
+"""Tables and arrays in, checked arrays out; every error text about input lives here."""
+
+from hetcal._validation.features import FeatureEncoder, check_finite_numeric
+from hetcal._validation.labels import check_labels, check_two_classes
+from hetcal._validation.proba import (
+    check_columns_match_classes,
+    check_logits,
+    check_one_kind,
+    check_proba,
+)
+from hetcal._validation.rows import check_groups, check_same_rows, check_sample_weight
+
+__all__ = [
+    "FeatureEncoder",
+    "check_columns_match_classes",
+    "check_finite_numeric",
+    "check_groups",
+    "check_labels",
+    "check_logits",
+    "check_one_kind",
+    "check_proba",
+    "check_same_rows",
+    "check_sample_weight",
+    "check_two_classes",
+]

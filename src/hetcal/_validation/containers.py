@@ -1,0 +1,82 @@
+"""Reading numpy, pandas, polars and lists alike, through narwhals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+def as_frame(data: Any) -> nw.DataFrame | None:
+    """Return a narwhals view of a pandas, polars or Arrow table; None for anything else."""
+    if isinstance(data, np.ndarray):  # the common case, and narwhals takes a while to say no
+        return None
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def as_array(data: Any, name: str) -> NDArray:
+    """Return ``data`` as a dense numpy array, whatever container it comes in."""
+    if isinstance(data, np.ndarray):
+        return np.asarray(data)
+    if data is None:
+        raise ValueError(f"{name} is missing. Pass {name}=...")
+    if sparse.issparse(data):
+        raise TypeError(f"{name} is a sparse matrix; pass a dense array, e.g. {name}.toarray().")
+    native = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame | nw.Series):
+        return np.asarray(native.to_numpy())
+    return np.asarray(data)
+
+
+def as_vector(data: Any, name: str) -> NDArray:
+    """Return ``data`` as a one-dimensional array; a single column is flattened."""
+    array = as_array(data, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} should be a 1d array with one value per row; got an array of shape "
+            f"{array.shape}. Pass a single column."
+        )
+    return array
+
+
+def as_float_array(data: Any, name: str) -> NDArray[np.float64]:
+    """Return ``data`` as float64, or say that it is not numeric."""
+    array = as_array(data, name)
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} holds complex numbers.")
+    try:
+        # One memory order, so that sums do not depend on the container by a rounding error.
+        return np.asarray(array, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} must hold numbers; got values such as {_example(array)!r} ({error}). "
+            "Convert the columns to numbers first."
+        ) from error
+
+
+def _example(array: NDArray) -> Any:
+    for value in array.ravel()[:1000].tolist():
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return value
+    return array.ravel()[:1].tolist()
+
+
+def number_of_rows(data: Any, name: str = "y") -> int:
+    """Return the number of rows of any container."""
+    shape = getattr(data, "shape", None)
+    if shape is None:
+        shape = (len(data),) if hasattr(data, "__len__") else np.shape(data)
+    if len(shape) == 0:
+        raise ValueError(
+            f"{name} is a single value ({data!r}); expected a sequence with one entry per row. "
+            f"Pass {name} as an array, a table or a list."
+        )
+    return int(shape[0])

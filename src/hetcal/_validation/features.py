@@ -1,0 +1,304 @@
+"""Features of any table to a numeric matrix, by an encoding that is fitted once and checked after.
+
+The encoding, column by column:
+
+- numbers and booleans stay as they are (float64); missing values stay NaN, or are filled with the
+  column's median at fit (``missing="impute"``) for methods that cannot use them;
+- categorical columns (pandas ``category``, polars ``Categorical``/``Enum``) and string columns with
+  at most ``max_levels`` distinct values become one 0/1 column per level seen at fit; a missing value
+  and an unknown level are all zeros, the latter with a warning that counts them;
+- string columns with more distinct values are text: an error that says what to do;
+- dates and nested columns are an error.
+
+A sparse matrix stays sparse (CSR) where the method allows it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hetcal._exceptions import UnknownCategoryWarning
+from hetcal._validation.containers import as_frame
+
+_CATEGORICAL = (nw.Categorical, nw.Enum)
+
+
+@dataclass
+class FeatureEncoder:
+    """Fitted map from a table or array to a float64 matrix; see the module's text for the rules.
+
+    Parameters
+    ----------
+    missing : {"keep", "impute"}, default="keep"
+        What happens to missing numbers.
+    allow_sparse : bool, default=False
+        Whether a sparse matrix may pass through.
+    max_levels : int, default=100
+        A string column with more distinct values than this is refused as text.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Columns of the input.
+    feature_names_in_ : ndarray of str or None
+        Their names, where the input had names.
+    feature_names_out_ : list of str
+        One name per column of the encoded matrix; ``"color=red"`` for a level.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": [31.0, 58.0], "region": ["north", "south"]})
+    >>> encoder = FeatureEncoder().fit(table)
+    >>> encoder.feature_names_out_
+    ['age', 'region=north', 'region=south']
+    >>> encoder.transform(table)
+    array([[31.,  1.,  0.],
+           [58.,  0.,  1.]])
+    """
+
+    missing: str = "keep"
+    allow_sparse: bool = False
+    max_levels: int = 100
+    n_features_in_: int = field(default=0, init=False)
+    feature_names_in_: NDArray | None = field(default=None, init=False)
+    levels_: dict[int, list] = field(default_factory=dict, init=False)
+    fill_: NDArray[np.float64] | None = field(default=None, init=False)
+
+    def fit(self, X: Any) -> FeatureEncoder:
+        """Learn names, levels and fill values of the columns of ``X``."""
+        self.levels_, self.fill_, self.feature_names_in_ = {}, None, None
+        if sparse.issparse(X):
+            self.n_features_in_ = self._checked_sparse(X).shape[1]
+            return self
+        frame = as_frame(X)
+        if frame is None:
+            matrix = _numeric_array(X)
+            self.n_features_in_ = matrix.shape[1]
+        else:
+            _refuse_empty(frame.shape)
+            self.n_features_in_ = frame.shape[1]
+            self.feature_names_in_ = _string_names(frame)
+            for j, column in enumerate(frame.iter_columns()):
+                levels = self._column_levels(column)
+                if levels is not None:
+                    self.levels_[j] = levels
+            matrix = self._encode_frame(frame)
+        if self.missing == "impute":
+            self.fill_ = _column_medians(matrix)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64] | sparse.csr_array:
+        """Return ``X`` encoded as at fit, after checking that it has the same columns."""
+        if sparse.issparse(X):
+            matrix = self._checked_sparse(X)
+            self._check_width(matrix.shape[1])
+            return matrix
+        frame = as_frame(X)
+        if frame is None:
+            if self.levels_:
+                raise ValueError(
+                    "X was a table with categorical columns at fit but is a plain array now. "
+                    "Pass a table with the same columns."
+                )
+            matrix = _numeric_array(X)
+            self._check_width(matrix.shape[1])
+        else:
+            _refuse_empty(frame.shape)
+            self._check_names(frame)
+            self._check_width(frame.shape[1])
+            matrix = self._encode_frame(frame)
+        if self.fill_ is not None:
+            matrix = np.where(np.isnan(matrix), self.fill_, matrix)
+        return matrix
+
+    def fit_transform(self, X: Any) -> NDArray[np.float64] | sparse.csr_array:
+        """Fit, then encode the same table."""
+        return self.fit(X).transform(X)
+
+    @property
+    def feature_names_out_(self) -> list[str]:
+        names: list[str] = []
+        for j in range(self.n_features_in_):
+            name = f"x{j}" if self.feature_names_in_ is None else str(self.feature_names_in_[j])
+            names += [f"{name}={level}" for level in self.levels_[j]] if j in self.levels_ else [name]
+        return names
+
+    def _checked_sparse(self, X: Any) -> sparse.csr_array:
+        if not self.allow_sparse:
+            raise TypeError(
+                "X is sparse, but this method needs a dense array (Sparse data was passed). "
+                "Pass X.toarray()."
+            )
+        matrix = sparse.csr_array(X, dtype=np.float64)
+        _refuse_empty(matrix.shape)
+        check_finite_numeric(matrix.data)
+        return matrix
+
+    def _column_levels(self, column: nw.Series) -> list | None:
+        """Return the levels of a categorical column, None for a numeric one."""
+        dtype = column.dtype
+        if dtype.is_numeric() or dtype == nw.Boolean:
+            return None
+        values = column.to_numpy()
+        if dtype in _CATEGORICAL or isinstance(dtype, _CATEGORICAL):
+            return _sorted_levels(values)
+        if dtype in (nw.String, nw.Object):
+            return self._levels_of_strings(column.name, values)
+        raise TypeError(
+            f"Column {column.name!r} of X has type {dtype}, which has no encoding. Leave it out, or "
+            "turn it into numbers first (for a date: an age in days, the month, ...)."
+        )
+
+    def _levels_of_strings(self, name: str, values: NDArray) -> list | None:
+        as_numbers = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
+        is_text = [isinstance(value, str) for value in values]
+        if not any(is_text):
+            if as_numbers.isna().to_numpy().sum() > pd.isna(values).sum():
+                raise TypeError(
+                    f"Column {name!r} of X holds objects that are neither numbers nor strings; "
+                    "argument must be a string or a number. Encode it first."
+                )
+            return None
+        levels = _sorted_levels(values)
+        if len(levels) > self.max_levels:
+            raise ValueError(
+                f"Column {name!r} of X is text with {len(levels)} distinct values and has no "
+                "encoding. Drop it, encode it as numbers, or turn it into a categorical column "
+                "(e.g. X[column].astype('category')) if its values are levels."
+            )
+        return levels
+
+    def _encode_frame(self, frame: nw.DataFrame) -> NDArray[np.float64]:
+        blocks = [
+            self._one_hot(column, self.levels_[j]) if j in self.levels_ else _numeric_column(column)
+            for j, column in enumerate(frame.iter_columns())
+        ]
+        return np.hstack(blocks) if blocks else np.empty((frame.shape[0], 0))
+
+    def _one_hot(self, column: nw.Series, levels: list) -> NDArray[np.float64]:
+        values = column.to_numpy()
+        codes = pd.Index(levels, dtype=object).get_indexer(pd.Index(values, dtype=object))
+        unknown = (codes < 0) & ~np.asarray(pd.isna(values))
+        if unknown.any():
+            names = sorted({str(value) for value in values[unknown]})
+            warnings.warn(
+                f"Column {column.name!r} holds {int(unknown.sum())} value(s) that were not there at "
+                f"fit ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}); they count as "
+                "none of the known levels.",
+                UnknownCategoryWarning,
+                stacklevel=2,
+            )
+        return (codes[:, None] == np.arange(len(levels))).astype(np.float64)
+
+    def _check_width(self, n_columns: int) -> None:
+        if n_columns != self.n_features_in_:
+            raise ValueError(
+                f"X has {n_columns} features, but the calibrator is expecting "
+                f"{self.n_features_in_} features as input. Pass the same columns as at fit."
+            )
+
+    def _check_names(self, frame: nw.DataFrame) -> None:
+        names = _string_names(frame)
+        expected = self.feature_names_in_
+        if names is None or expected is None or names.tolist() == expected.tolist():
+            return
+        missing = [name for name in expected if name not in set(names)]
+        extra = [name for name in names if name not in set(expected)]
+        if missing or extra:
+            parts = [f"missing: {missing[:10]}"] if missing else []
+            parts += [f"unexpected: {extra[:10]}"] if extra else []
+            raise ValueError(
+                f"The columns of X differ from those at fit ({'; '.join(parts)}). "
+                "Pass the same columns in the same order."
+            )
+        place = next(i for i, (a, b) in enumerate(zip(expected, names, strict=True)) if a != b)
+        raise ValueError(
+            f"The columns of X are in another order than at fit: column {place} was "
+            f"{expected[place]!r} and is {names[place]!r}. Reorder them: X[calibrator order]."
+        )
+
+
+def check_finite_numeric(matrix: NDArray[np.float64]) -> None:
+    """Raise when a feature is infinite (missing values are a matter of the method)."""
+    infinite = np.isinf(matrix)
+    if infinite.any():
+        where = np.argwhere(infinite)[0]
+        place = f" in row {where[0]}, column {where[1]}" if where.shape[0] == 2 else ""
+        raise ValueError(
+            f"X contains infinity{place} ({int(infinite.sum())} such values; Input contains NaN or "
+            "infinity). Clip such values or mark them as missing (NaN)."
+        )
+
+
+def _numeric_array(X: Any) -> NDArray[np.float64]:
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array for X, got an array of shape {array.shape}. Reshape your data with "
+            "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is a single item."
+        )
+    _refuse_empty(array.shape)
+    if array.dtype.kind in "USO" and any(isinstance(v, str) for v in array.ravel()[:100_000]):
+        example = next(v for v in array.ravel() if isinstance(v, str))
+        raise ValueError(
+            f"X is an array with text such as {example!r}, which has no encoding. Pass a pandas or "
+            "polars table with categorical columns, or encode the text as numbers."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X holds complex numbers.")
+    try:
+        matrix = np.asarray(array, dtype=np.float64, order="C")
+    except TypeError as error:
+        raise TypeError(f"X holds objects that are not numbers: {error}. Encode them.") from error
+    check_finite_numeric(matrix)
+    return matrix
+
+
+def _numeric_column(column: nw.Series) -> NDArray[np.float64]:
+    if not (column.dtype.is_numeric() or column.dtype in (nw.Boolean, nw.Object)):
+        raise ValueError(
+            f"Column {column.name!r} of X was numeric at fit and is {column.dtype} now. "
+            "Convert it to numbers."
+        )
+    values = pd.to_numeric(pd.Series(column.to_numpy()), errors="raise")
+    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
+    check_finite_numeric(numbers)
+    return numbers
+
+
+def _column_medians(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    known = ~np.isnan(matrix)
+    filled = np.where(known.any(axis=0), matrix, 0.0)
+    return np.nanmedian(filled, axis=0)
+
+
+def _sorted_levels(values: NDArray) -> list:
+    present = values[~np.asarray(pd.isna(values))]
+    return sorted(set(present.tolist()), key=lambda level: (str(type(level)), level))
+
+
+def _string_names(frame: nw.DataFrame) -> NDArray | None:
+    names = list(frame.columns)
+    return np.array(names, dtype=object) if all(isinstance(n, str) for n in names) else None
+
+
+def _refuse_empty(shape: tuple[int, ...]) -> None:
+    if shape[0] == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required: "
+            "X is empty. Pass at least one row."
+        )
+    if shape[1] == 0:
+        raise ValueError(
+            f"0 feature(s) (shape={shape}) while a minimum of 1 is required: X has no columns. "
+            "Pass at least one feature."
+        )

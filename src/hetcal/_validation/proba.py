@@ -1,0 +1,159 @@
+"""Probability vectors and logits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetcal._validation.containers import as_float_array
+
+# Logs round their probabilities: rows this close to one are scaled to one instead of refused.
+_SUM_TOLERANCE = 1e-2 + 1e-12
+# Rows off by no more than this are floating-point noise and are left exactly as they are.
+_ROUNDING_NOISE = 1e-6
+
+
+def check_proba(
+    y_proba: Any, *, name: str = "y_proba", normalized: bool = True
+) -> NDArray[np.float64]:
+    """Return probabilities as float64 of shape (n, K), K >= 2.
+
+    One column is read as the probability of the second class. Rows that sum to one only up to the
+    rounding of a log (within 0.01) are scaled; anything further off is an error.
+
+    Parameters
+    ----------
+    y_proba : array-like of shape (n, K), (n, 1) or (n,)
+        Probabilities from any container.
+    normalized : bool, default=True
+        With False the sum of a row is not checked (the paper's histogram binning is not normalised).
+
+    Examples
+    --------
+    >>> check_proba([0.25, 0.5])
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    >>> check_proba([[0.9, 0.47]])
+    Traceback (most recent call last):
+    ...
+    ValueError: Row 0 of y_proba sums to 1.37; rows must be probability vectors. ...
+    """
+    P = _as_columns(as_float_array(y_proba, name), name)
+    _refuse_missing(P, name)
+    if (P < 0).any():
+        row, column = np.argwhere(P < 0)[0]
+        raise ValueError(
+            f"Row {row} of {name} holds {P[row, column]:.4g}; probabilities cannot be negative. "
+            f"If these are logits, pass them as logits= instead of {name}=."
+        )
+    if P.shape[1] == 1:
+        if (P > 1).any():
+            row = int(np.argmax(P[:, 0] > 1))
+            raise ValueError(
+                f"Row {row} of {name} is {P[row, 0]:.4g}; a single column must hold the "
+                f"probability of the second class, in [0, 1].{_remedy(percent=1 < P[row, 0] <= 100)}"
+            )
+        return np.hstack([1 - P, P])
+    if not normalized:
+        return P
+    total = P.sum(axis=1)
+    off = np.abs(total - 1)
+    if (off > _SUM_TOLERANCE).any():
+        row = int(np.argmax(off > _SUM_TOLERANCE))
+        raise ValueError(
+            f"Row {row} of {name} sums to {total[row]:.4g}; rows must be probability vectors."
+            f"{_remedy(percent=99 <= total[row] <= 101, rounded=bool(off[row] <= 0.1))}"
+        )
+    if (off > _ROUNDING_NOISE).any():
+        P = P / total[:, None]
+    return P
+
+
+def check_logits(logits: Any, *, name: str = "logits") -> NDArray[np.float64]:
+    """Return logits as float64 of shape (n, K); one column is the log-odds of the second class."""
+    Z = _as_columns(as_float_array(logits, name), name)
+    _refuse_missing(Z, name)
+    if np.isinf(Z).any():
+        row = int(np.argmax(np.isinf(Z).any(axis=1)))
+        raise ValueError(
+            f"Row {row} of {name} holds infinity. Clip the logits, or pass probabilities as y_proba=."
+        )
+    if Z.shape[1] == 1:
+        return np.hstack([np.zeros_like(Z), Z])
+    return Z
+
+
+def check_one_kind(y_proba: Any, logits: Any, *, caller: str, fitted: str | None = None) -> str:
+    """Return ``"y_proba"`` or ``"logits"``: exactly one was given, the same as at fit."""
+    if y_proba is not None and logits is not None:
+        raise ValueError(f"{caller} got both y_proba and logits. Pass exactly one of them.")
+    given = "y_proba" if y_proba is not None else "logits" if logits is not None else None
+    if fitted is None:
+        if given is None:
+            raise ValueError(
+                f"{caller} needs the classifier's output: pass y_proba= (probabilities) "
+                "or logits= (before the softmax)."
+            )
+        return given
+    if given != fitted:
+        came = "neither" if given is None else given
+        raise ValueError(
+            f"{caller} was fitted with {fitted}; predict_proba needs {fitted} for the new samples "
+            f"too, but got {came}. Pass {fitted}=..."
+        )
+    return fitted
+
+
+def check_columns_match_classes(
+    n_columns: int, classes: NDArray, *, name: str = "y_proba", given: bool = False
+) -> None:
+    """Raise when ``y_proba`` does not have one column per class."""
+    K = classes.shape[0]
+    if n_columns == K:
+        return
+    listed = classes.tolist()[:10]
+    if given:
+        raise ValueError(
+            f"{name} has {n_columns} columns but {K} classes were named (classes={listed}). "
+            f"Pass one column of {name} per class, in this order."
+        )
+    raise ValueError(
+        f"{name} has {n_columns} columns but {K} classes were found in y ({listed}). "
+        f"Pass classes=[...] in the column order of {name}."
+    )
+
+
+def _as_columns(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(
+            f"{name} must have one row per item and one column per class; got shape {array.shape}. "
+            "Pass a table with the probability of each class in a column."
+        )
+    if array.shape[0] == 0:
+        raise ValueError(
+            f"{name} is empty: found 0 sample(s) while a minimum of 1 is required. "
+            "Pass at least one row."
+        )
+    return array
+
+
+def _refuse_missing(array: NDArray[np.float64], name: str) -> None:
+    missing = np.isnan(array).any(axis=1)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(
+            f"Row {row} of {name} holds NaN ({int(missing.sum())} such rows). "
+            "Drop the rows without a prediction."
+        )
+
+
+def _remedy(*, percent: bool, rounded: bool = False) -> str:
+    if rounded:
+        return " If they are rounded, divide each row by its sum."
+    if percent:
+        return " If these are percentages, divide by 100."
+    return " If these are logits, pass them as logits= (or through softmax) instead."

@@ -1,0 +1,93 @@
+"""Checks that hold row by row: equal lengths, weights, groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hetcal._validation.containers import as_float_array, as_vector, number_of_rows
+
+
+def check_same_rows(**named: Any) -> int:
+    """Return the common number of rows of the arguments that are not None.
+
+    Examples
+    --------
+    >>> check_same_rows(X=[[1], [2]], y=[0, 1], y_proba=None)
+    2
+    >>> check_same_rows(X=[[1], [2]], y=[0, 1, 1])
+    Traceback (most recent call last):
+    ...
+    ValueError: X has 2 rows but y has 3. Each row of X, y and y_proba must describe the same item...
+    """
+    rows = {name: number_of_rows(data, name) for name, data in named.items() if data is not None}
+    (first, n_rows), *rest = rows.items()
+    for name, n in rest:
+        if n != n_rows:
+            raise ValueError(
+                f"{first} has {n_rows} rows but {name} has {n}. Each row of X, y and y_proba must "
+                "describe the same item (inconsistent numbers of samples); select the same rows "
+                "in each."
+            )
+    if n_rows == 0:
+        raise ValueError(
+            f"{first} is empty: found 0 sample(s) while a minimum of 1 is required. "
+            "Pass at least one row."
+        )
+    return n_rows
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """Return weights as float64, all ones when None."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    if np.isscalar(sample_weight):
+        raise ValueError(
+            f"sample_weight is the single number {sample_weight!r}; pass one weight per row."
+        )
+    weight = as_float_array(as_vector(sample_weight, "sample_weight"), "sample_weight")
+    if weight.shape[0] != n_rows:
+        raise ValueError(
+            f"sample_weight has {weight.shape[0]} values but there are {n_rows} rows; "
+            "pass one weight per row."
+        )
+    bad = ~np.isfinite(weight) | (weight < 0)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"sample_weight must be finite and not negative; row {row} has {float(weight[row])!r}. "
+            "Drop such rows or set their weight to 0."
+        )
+    if not weight.any():
+        raise ValueError(
+            "sample_weight is zero for every row; at least one row needs a positive weight."
+        )
+    return weight
+
+
+def check_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """Return group numbers 0..G-1 (items of one group stay together), or None."""
+    if groups is None:
+        return None
+    vector = as_vector(groups, "groups")
+    if vector.shape[0] != n_rows:
+        raise ValueError(
+            f"groups has {vector.shape[0]} values but there are {n_rows} rows; "
+            "pass one group name per row."
+        )
+    missing = np.flatnonzero(pd.isna(vector))
+    if missing.shape[0]:
+        raise ValueError(
+            f"groups has {missing.shape[0]} missing value(s), the first in row {missing[0]}. "
+            "Give every row a group; a row on its own is a group of one."
+        )
+    names, codes = np.unique(vector.astype(str), return_inverse=True)
+    if names.shape[0] < 2:
+        raise ValueError(
+            f"groups holds the single value {str(names[0])!r}, so no split can keep groups apart. "
+            "Pass at least two groups, or groups=None if the rows are independent."
+        )
+    return codes.astype(np.int64)

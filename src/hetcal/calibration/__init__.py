@@ -1,0 +1,29 @@
+"""Calibrators: global maps, votes of similar items, and the registry of their short names."""
+
+from hetcal.calibration.base import BaseCalibrator, GlobalCalibrator
+from hetcal.calibration.beta import BetaCalibration
+from hetcal.calibration.histogram import HistogramBinning
+from hetcal.calibration.isotonic import IsotonicCalibration
+from hetcal.calibration.platt import PlattScaling
+from hetcal.calibration.registry import get_calibrator, list_calibrators, register_calibrator
+from hetcal.calibration.similarity import SimilarityCalibrator
+from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
+from hetcal.calibration.uncalibrated import Uncalibrated
+from hetcal.calibration.vector import VectorScaling
+
+__all__ = [
+    "BaseCalibrator",
+    "BetaCalibration",
+    "BiasCorrectedTemperatureScaling",
+    "GlobalCalibrator",
+    "HistogramBinning",
+    "IsotonicCalibration",
+    "PlattScaling",
+    "SimilarityCalibrator",
+    "TemperatureScaling",
+    "Uncalibrated",
+    "VectorScaling",
+    "get_calibrator",
+    "list_calibrators",
+    "register_calibrator",
+]

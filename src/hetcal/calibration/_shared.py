@@ -1,0 +1,58 @@
+"""Small things that several global maps share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from hetcal.calibration.base import Scores
+from hetcal.kernels.binary_maps import class_log_odds
+
+Matrix = NDArray[np.float64]
+
+
+def check_option(owner: Any, name: str, options: Sequence[str]) -> str:
+    """Return the parameter ``name`` of an estimator if it is one of ``options``."""
+    value = getattr(owner, name)
+    if value not in options:
+        raise ValueError(
+            f"{type(owner).__name__}: {name} must be one of {', '.join(map(repr, options))}; "
+            f"got {value!r}."
+        )
+    return value
+
+
+def check_non_negative(owner: Any, name: str) -> float:
+    """Return the parameter ``name`` of an estimator if it is a finite number >= 0."""
+    value = getattr(owner, name)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < np.inf:
+        raise ValueError(
+            f"{type(owner).__name__}: {name} must be a finite number >= 0; got {value!r}."
+        )
+    return number
+
+
+def class_scores(scores: Scores, kind: str) -> Matrix:
+    """Return the score of every class that a one-class map reads: log-odds or probability."""
+    return class_log_odds(scores.log_proba) if kind == "log_odds" else scores.proba
+
+
+def warn_unless(converged: bool, owner: Any) -> None:
+    """Warn when an optimiser stopped short, and say what can be done."""
+    if not converged:
+        warnings.warn(
+            f"{type(owner).__name__} did not converge; its probabilities are those of the last step. "
+            "Look for extreme values in y_proba, logits or sample_weight, or use "
+            "get_calibrator('isotonic'), which needs no optimiser.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,87 @@
+"""The augmented space in which items are compared: features beside probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+
+from hetcal._validation import FeatureEncoder
+from hetcal.calibration.base import Scores
+
+Matrix = NDArray[np.float64]
+
+AUGMENTATIONS = ("log-proba-scaled", "proba-scaled", "log-proba", "proba", None)
+
+
+class AugmentedSpace:
+    """Fitted map from raw features and scores to the matrix Z = [X, P] that similarities compare.
+
+    Parameters
+    ----------
+    features : transformer or None
+        Applied to X first (a PCA, a network's latent layer); frozen ones are not refitted.
+    augment : {"log-proba-scaled", "proba-scaled", "log-proba", "proba", None}
+        What stands beside the features: probabilities or their logarithms, standardised on the
+        calibration items or raw, or nothing.
+    accepts_missing, accepts_sparse : bool
+        What the similarity can use as it is.
+    """
+
+    def __init__(
+        self,
+        features: Any = None,
+        augment: str | None = "log-proba-scaled",
+        *,
+        accepts_missing: bool = True,
+        accepts_sparse: bool = False,
+    ):
+        if augment not in AUGMENTATIONS:
+            raise ValueError(f"augment must be one of {AUGMENTATIONS}; got {augment!r}.")
+        self.features = features
+        self.augment = augment
+        self.encoder = FeatureEncoder(
+            missing="keep" if accepts_missing else "impute", allow_sparse=accepts_sparse
+        )
+
+    def fit_transform(self, X: Any, codes: NDArray[np.int64], scores: Scores) -> Any:
+        """Learn the map from the calibration items and return them in the augmented space."""
+        self.features_ = None if self.features is None else clone(self.features).fit(X, codes)
+        self.encoder.fit(self._represented(X))
+        columns = self._probability_columns(scores)
+        self.n_proba = 0 if columns is None else columns.shape[1]
+        self.center_, self.spread_ = 0.0, 1.0
+        if columns is not None and str(self.augment).endswith("scaled"):
+            self.center_ = columns.mean(axis=0)
+            spread = columns.std(axis=0)
+            self.spread_ = np.where(spread > 0, spread, 1.0)
+        return self.transform(X, scores)
+
+    def transform(self, X: Any, scores: Scores) -> Any:
+        """Return new items in the augmented space."""
+        return self.join(self.encode(X), scores)
+
+    def encode(self, X: Any) -> Any:
+        """Return the features alone as a checked matrix."""
+        return self.encoder.transform(self._represented(X))
+
+    def join(self, features: Any, scores: Scores) -> Any:
+        """Put the columns of probabilities beside encoded features."""
+        columns = self._probability_columns(scores)
+        if columns is None:
+            return features
+        columns = (columns - self.center_) / self.spread_
+        if sparse.issparse(features):
+            return sparse.csr_array(sparse.hstack([features, sparse.csr_array(columns)]))
+        return np.hstack([features, columns])
+
+    def _represented(self, X: Any) -> Any:
+        return X if self.features_ is None else self.features_.transform(X)
+
+    def _probability_columns(self, scores: Scores) -> Matrix | None:
+        if self.augment is None:
+            return None
+        return scores.log_proba if self.augment.startswith("log") else scores.proba

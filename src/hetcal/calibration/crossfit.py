@@ -1,0 +1,221 @@
+"""Out-of-fold outputs of a classifier: what it says about items that it was not trained on."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+
+from hetcal._exceptions import HetcalWarning
+from hetcal._validation import check_columns_match_classes, check_logits, check_proba
+from hetcal.calibration.precomputed import PrecomputedProba
+
+Matrix = NDArray[np.float64]
+
+_N_FOLDS = 5
+# How far below the smallest logit of a row a class stands that the fold's model never saw.
+_UNSEEN_LOGIT_GAP = -np.log(1e-12)
+
+
+def output_kind(estimator: Any) -> str:
+    """Return ``"y_proba"`` or ``"logits"``: what the classifier says about an item."""
+    if isinstance(estimator, PrecomputedProba):
+        return "y_proba" if estimator.kind == "proba" else "logits"
+    if hasattr(estimator, "predict_proba"):
+        return "y_proba"
+    if hasattr(estimator, "decision_function"):
+        return "logits"
+    raise TypeError(
+        f"{type(estimator).__name__} has neither predict_proba nor decision_function. "
+        "Pass a classifier that has one of them."
+    )
+
+
+def output_of(estimator: Any, X: Any, classes: NDArray) -> Matrix:
+    """Return the fitted classifier's output with one column per class of ``classes``."""
+    kind = output_kind(estimator)
+    name = f"{type(estimator).__name__}'s output"
+    if isinstance(estimator, PrecomputedProba):
+        scores = estimator.read(X)
+    elif kind == "y_proba":
+        scores = check_proba(estimator.predict_proba(X), name=name)
+    else:
+        scores = check_logits(estimator.decision_function(X), name=name)
+    known = np.asarray(getattr(estimator, "classes_", classes))
+    check_columns_match_classes(scores.shape[1], known, name=name, given=True)
+    return _aligned(scores, known, classes, kind)
+
+
+def fit_weighted(estimator: Any, X: Any, y: NDArray, weight: Matrix | None) -> Any:
+    """Fit the classifier, with the weights where it takes them (a pipeline's last step too)."""
+    if weight is None:
+        return estimator.fit(X, y)
+    if has_fit_parameter(estimator, "sample_weight"):
+        return estimator.fit(X, y, sample_weight=weight)
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        if has_fit_parameter(last, "sample_weight"):
+            return estimator.fit(X, y, **{f"{name}__sample_weight": weight})
+    warnings.warn(
+        f"{type(estimator).__name__} does not take sample_weight; the weights are used for the "
+        "calibration only.",
+        HetcalWarning,
+        stacklevel=3,
+    )
+    return estimator.fit(X, y)
+
+
+def cross_fit(
+    estimator: Any,
+    X: Any,
+    y: NDArray,
+    classes: NDArray,
+    *,
+    weight: Matrix | None = None,
+    groups: NDArray | None = None,
+    cv: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> tuple[Matrix, NDArray[np.int64]]:
+    """Return out-of-fold outputs and the rows they belong to.
+
+    Rows that no fold tests (as with ``TimeSeriesSplit``) are left out.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Unfitted; cloned for each fold.
+    X : table, array or sparse matrix
+    y : ndarray of shape (n,)
+    classes : ndarray of shape (K,)
+        The columns of the result; a class that is missing from a fold keeps its column.
+    weight : ndarray of shape (n,), optional
+    groups : ndarray of shape (n,), optional
+        Rows of one group are never on both sides of a split.
+    cv : int, splitter or iterable of splits, optional
+        None: five stratified folds, shuffled.
+    n_jobs : int, optional
+    random_state : int, RandomState or None
+        Of the shuffling of the default folds.
+
+    Returns
+    -------
+    scores : ndarray of shape (m, K)
+    rows : ndarray of shape (m,)
+    """
+    splits = _splits(X, y, groups, cv, random_state)
+    _check_splits(splits, y, groups, weight)
+    outputs = Parallel(n_jobs=n_jobs)(
+        delayed(_fold_output)(estimator, X, y, weight, train, test, classes)
+        for train, test in splits
+    )
+    tested = np.concatenate([test for _, test in splits])
+    order = np.argsort(tested, kind="stable")
+    return np.vstack(outputs)[order], tested[order]
+
+
+def _fold_output(
+    estimator: Any,
+    X: Any,
+    y: NDArray,
+    weight: Matrix | None,
+    train: NDArray[np.int64],
+    test: NDArray[np.int64],
+    classes: NDArray,
+) -> Matrix:
+    fold_weight = None if weight is None else weight[train]
+    with warnings.catch_warnings():
+        # The fit on all rows says the same once.
+        warnings.simplefilter("ignore", HetcalWarning)
+        model = fit_weighted(clone(estimator), _safe_indexing(X, train), y[train], fold_weight)
+    return output_of(model, _safe_indexing(X, test), classes)
+
+
+def _splits(
+    X: Any, y: NDArray, groups: NDArray | None, cv: Any, random_state: Any
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    if cv is None or isinstance(cv, int | np.integer):
+        n_folds = int(_N_FOLDS if cv is None else cv)
+        units = y.shape[0] if groups is None else np.unique(groups).shape[0]
+        if n_folds < 2 or (cv is not None and n_folds > units):
+            raise ValueError(
+                f"cv={cv} folds cannot be made of {units} rows or groups. Pass 2 <= cv <= {units}."
+            )
+        splitter_type = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = splitter_type(min(n_folds, units), shuffle=True, random_state=random_state)
+        strata = _strata(y, splitter.n_splits)
+    else:
+        splitter, strata = check_cv(cv, y, classifier=True), y
+    with warnings.catch_warnings():
+        # Classes rarer than the number of folds are no harm here: they keep their column.
+        warnings.filterwarnings("ignore", message="The least populated class")
+        # Whether a splitter kept the groups together is checked on the splits themselves.
+        warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+        pairs = list(splitter.split(np.zeros((y.shape[0], 1)), strata, groups))
+    return [(np.asarray(train), np.asarray(test)) for train, test in pairs]
+
+
+def _strata(y: NDArray, n_folds: int) -> NDArray:
+    """Return the labels, or a constant where every class is rarer than the number of folds."""
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return codes if counts.max() >= n_folds else np.zeros_like(codes)
+
+
+def _check_splits(
+    splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    y: NDArray,
+    groups: NDArray | None,
+    weight: Matrix | None,
+) -> None:
+    tested = np.concatenate([test for _, test in splits])
+    if np.unique(tested).shape[0] < tested.shape[0]:
+        raise ValueError(
+            "cv tests some rows in more than one split, so they have no single out-of-fold "
+            "probability. Pass a splitter whose test sets do not overlap, e.g. StratifiedKFold."
+        )
+    counts = np.ones(y.shape[0]) if weight is None else weight
+    unseen = 0
+    for train, test in splits:
+        if groups is not None and np.intersect1d(groups[train], groups[test]).size:
+            raise ValueError(
+                "cv puts rows of one group on both sides of a split. Pass a splitter that keeps "
+                "groups together, e.g. StratifiedGroupKFold, or cv=None."
+            )
+        trained = np.unique(y[train][counts[train] > 0])
+        if trained.shape[0] < 2:
+            raise ValueError(
+                f"A training fold holds one class only ({trained.tolist()}). Pass a smaller cv, "
+                "collect more items of the rare class, or fit the model elsewhere and freeze it "
+                "(sklearn.frozen.FrozenEstimator)."
+            )
+        unseen += int((~np.isin(y[test], trained) & (counts[test] > 0)).sum())
+    if unseen:
+        warnings.warn(
+            f"{unseen} row(s) belong to a class that their training fold does not hold; their "
+            "out-of-fold probability of that class is zero. Collect more items of rare classes, "
+            "or freeze a fitted model (sklearn.frozen.FrozenEstimator).",
+            HetcalWarning,
+            stacklevel=4,
+        )
+
+
+def _aligned(scores: Matrix, known: NDArray, classes: NDArray, kind: str) -> Matrix:
+    """Return the columns of ``known`` classes at their place among all ``classes``."""
+    if np.array_equal(known, classes):
+        return scores
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    if kind == "y_proba":
+        full = np.zeros((scores.shape[0], classes.shape[0]))
+    else:
+        lowest = scores.min(axis=1, keepdims=True) - _UNSEEN_LOGIT_GAP
+        full = np.repeat(lowest, classes.shape[0], axis=1)
+    full[:, [place[label] for label in known.tolist()]] = scores
+    return full

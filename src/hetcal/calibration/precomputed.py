@@ -1,0 +1,330 @@
+"""A classifier that reads its probabilities from columns of the table: for logs of any model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from hetcal._validation import (
+    check_columns_match_classes,
+    check_labels,
+    check_logits,
+    check_proba,
+    check_same_rows,
+    check_two_classes,
+)
+from hetcal._validation.containers import as_array, as_frame
+
+Matrix = NDArray[np.float64]
+
+_SEPARATORS = "_-.: /"
+
+
+class PrecomputedProba(ClassifierMixin, BaseEstimator):
+    """Classifier whose probabilities stand in columns of ``X``; nothing is trained.
+
+    It makes the log of any model, wherever that model runs, fit for
+    :class:`~hetcal.calibration.wrapper.LocallyCalibratedClassifier` and for scikit-learn's scorers:
+    some columns of ``X`` hold the probabilities, all others are features. The wrapper judges
+    similarity by those other columns only.
+
+    Parameters
+    ----------
+    columns : str, int, or sequence of these, optional
+        Where the probabilities stand. A string with ``*`` or ``?`` is a pattern: ``"p_*"`` takes
+        every column of that form, and what the ``*`` stands for is the name of the class. A
+        sequence names the columns, or numbers them (from 0). A single column is the probability of
+        one of two classes: the second one, unless the column's name ends with the name of a class.
+        None takes the first columns, one per class.
+    classes : array-like, optional
+        The class of each column, in the order of ``columns``. Needed where the names of the columns
+        do not end with the names of the classes. Numbered columns without ``classes`` are taken in
+        the sorted order of the labels.
+    kind : {"proba", "logits"}, default="proba"
+        What the columns hold. Never guessed from the values.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes in sorted order: the order of the columns of :meth:`predict_proba`, whatever
+        their order in ``X``.
+    columns_ : list of int
+        Position in ``X`` of the column of each class (a single position for a single column).
+    feature_columns_ : list of int
+        Positions of all other columns.
+    n_features_in_ : int
+        Number of columns of ``X``.
+    feature_names_in_ : ndarray of str
+        Their names, where ``X`` has names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> log = pd.DataFrame({"age": [31, 58, 44], "p_yes": [0.9, 0.2, 0.6], "p_no": [0.1, 0.8, 0.4]})
+    >>> model = PrecomputedProba("p_*").fit(log, ["yes", "no", "no"])
+    >>> model.classes_
+    array(['no', 'yes'], dtype='<U3')
+    >>> model.predict_proba(log)
+    array([[0.1, 0.9],
+           [0.8, 0.2],
+           [0.4, 0.6]])
+    >>> model.features(log)
+       age
+    0   31
+    1   58
+    2   44
+    """
+
+    def __init__(self, columns: Any = None, classes: Any = None, *, kind: str = "proba"):
+        self.columns = columns
+        self.classes = classes
+        self.kind = kind
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find the columns, match them with the classes, and check what they hold.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, n_columns)
+            The log, without the label.
+        y : array-like of shape (n,)
+            Observed labels: they fix the type of the classes, nothing is learnt from them.
+
+        Returns
+        -------
+        self
+        """
+        if self.kind not in ("proba", "logits"):
+            raise ValueError(f"kind must be 'proba' or 'logits'; got {self.kind!r}.")
+        X = self._checked_table(X, reset=True)
+        if y is None:
+            raise ValueError(
+                "PrecomputedProba.fit requires y to be passed, but the target y is None. "
+                "Pass the observed labels."
+            )
+        codes, labels = check_labels(column_or_1d(as_array(y, "y"), warn=True))
+        check_same_rows(X=X, y=codes)
+        if self.classes is None:
+            check_two_classes(codes, labels)
+        names = _column_names(X)
+        places, found = self._find_columns(names, _width(X), labels.shape[0])
+        order = self._classes_of(places, found, names, labels)
+        check_labels(labels, order)
+        by_class = np.argsort(order, kind="stable")
+        self.columns_ = [places[0]] if len(places) == 1 else [places[k] for k in by_class]
+        self._flip = len(places) == 1 and by_class[0] == 1
+        self.classes_ = order[by_class]
+        self.feature_columns_ = [j for j in range(_width(X)) if j not in set(places)]
+        self._read_checked(X)
+        return self
+
+    def read(self, X: Any) -> Matrix:
+        """Return what the columns hold, probabilities or logits, one column per class."""
+        check_is_fitted(self)
+        return self._read_checked(self._checked_table(X, reset=False))
+
+    def features(self, X: Any) -> Any:
+        """Return ``X`` without the columns that were read, in the same container."""
+        check_is_fitted(self)
+        return _take_columns(self._checked_table(X, reset=False), self.feature_columns_)
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return the probabilities, one column per class of ``classes_``."""
+        scores = self.read(X)
+        return softmax(scores, axis=1) if self.kind == "logits" else scores
+
+    def predict(self, X: Any) -> NDArray:
+        """Return the most probable class of each row."""
+        scores = self.read(X)
+        return self.classes_[scores.argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # It repeats what another model said, however poor.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _checked_table(self, X: Any, *, reset: bool) -> Any:
+        if sparse.issparse(X):
+            raise TypeError(
+                "X is sparse, but PrecomputedProba reads columns of a dense array or a table "
+                "(Sparse data was passed). Pass X.toarray()."
+            )
+        if as_frame(X) is None:
+            X = np.asarray(X)
+            if X.ndim != 2:
+                raise ValueError(
+                    f"Expected 2D array for X, got an array of shape {X.shape}. Reshape your data "
+                    "with X.reshape(1, -1) if it is a single row."
+                )
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if 0 in X.shape:
+            what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
+            raise ValueError(
+                f"X is empty: 0 {what} (shape={X.shape}) while a minimum of 1 is required. "
+                "Pass at least one row with its probabilities."
+            )
+        return X
+
+    def _find_columns(
+        self, names: list[str] | None, width: int, n_labels: int
+    ) -> tuple[list[int], list[str] | None]:
+        """Return positions of the columns, and the class names that a pattern gives."""
+        if self.columns is None:
+            n_classes = n_labels if self.classes is None else len(self.classes)
+            if width < n_classes:
+                raise ValueError(
+                    f"columns=None takes one column per class, but X has {width} feature(s) "
+                    f"(n_features = {width}) for {n_classes} classes. Pass columns=[...]."
+                )
+            return list(range(n_classes)), None
+        if isinstance(self.columns, str) and any(sign in self.columns for sign in "*?"):
+            return _match_pattern(self.columns, names)
+        single = isinstance(self.columns, str | int | np.integer)
+        columns: Sequence = [self.columns] if single else list(self.columns)
+        places = [_place(column, names, width) for column in columns]
+        if len(set(places)) < len(places) or not places:
+            raise ValueError(
+                f"columns={self.columns!r} names no column, or one column twice. "
+                "Name the column of each class once."
+            )
+        return places, None
+
+    def _classes_of(
+        self, places: list[int], found: list[str] | None, names: list[str] | None, labels: NDArray
+    ) -> NDArray:
+        """Return the class of each column (of a single column: its class last)."""
+        single = len(places) == 1
+        if self.classes is not None:
+            order = check_labels(labels, self.classes)[1]
+        elif found is not None and not single:
+            order = _typed_like(found, labels)
+        elif self.columns is None or names is None or not self._named():
+            order = labels
+        elif single:
+            order = _named_class_last(names[places[0]], labels)
+        else:
+            order = _classes_from_names([names[j] for j in places], labels)
+        n_columns = 2 if single else len(places)
+        check_columns_match_classes(
+            n_columns, order, name="columns", given=self.classes is not None
+        )
+        return order
+
+    def _named(self) -> bool:
+        columns = [self.columns] if isinstance(self.columns, str | int) else list(self.columns)
+        return all(isinstance(column, str) for column in columns)
+
+    def _read_checked(self, X: Any) -> Matrix:
+        values = as_array(_take_columns(X, self.columns_), "X")
+        if self.kind == "proba":
+            scores = check_proba(values, name="the probability columns")
+        else:
+            scores = check_logits(values, name="the logit columns")
+        return scores[:, ::-1] if self._flip else scores
+
+
+def _column_names(X: Any) -> list[str] | None:
+    frame = as_frame(X)
+    return None if frame is None else [str(name) for name in frame.columns]
+
+
+def _width(X: Any) -> int:
+    return int(X.shape[1])
+
+
+def _take_columns(X: Any, places: list[int]) -> Any:
+    frame = as_frame(X)
+    if frame is None:
+        return X[:, places]
+    return nw.to_native(frame[:, places])
+
+
+def _place(column: Any, names: list[str] | None, width: int) -> int:
+    if isinstance(column, str):
+        if names is None:
+            raise ValueError(
+                f"columns names {column!r}, but X is an array without column names. "
+                "Pass column numbers, or X as a pandas or polars table."
+            )
+        if column not in names:
+            raise ValueError(
+                f"X has no column {column!r}; its columns are {names[:20]}. Fix columns=."
+            )
+        return names.index(column)
+    place = int(column)
+    if not -width <= place < width:
+        raise ValueError(f"columns holds {place}, but X has {width} columns. Number them from 0.")
+    return place % width
+
+
+def _match_pattern(pattern: str, names: list[str] | None) -> tuple[list[int], list[str]]:
+    if names is None:
+        raise ValueError(
+            f"columns={pattern!r} is a pattern, but X is an array without column names. "
+            "Pass column numbers, or X as a pandas or polars table."
+        )
+    places = [j for j, name in enumerate(names) if fnmatchcase(name, pattern)]
+    if not places:
+        raise ValueError(
+            f"No column of X matches columns={pattern!r}; its columns are {names[:20]}. "
+            "Fix the pattern, or name the columns one by one."
+        )
+    first = min(pattern.index(sign) for sign in "*?" if sign in pattern)
+    last = max(pattern.rindex(sign) for sign in "*?" if sign in pattern)
+    after = len(pattern) - last - 1
+    return places, [names[j][first : len(names[j]) - after] for j in places]
+
+
+def _typed_like(names: list[str], labels: NDArray) -> NDArray:
+    """Return class names read from columns as the type of the labels: ``"3"`` as 3."""
+    known = {str(label): label for label in labels.tolist()}
+    kind = {"i": int, "u": int, "f": float}.get(labels.dtype.kind, str)
+    try:
+        order = np.array([known[name] if name in known else kind(name) for name in names])
+    except ValueError:
+        order = np.array(names)
+    unmatched = [label for label in labels.tolist() if label not in set(order.tolist())]
+    if unmatched:
+        raise ValueError(
+            f"The columns stand for the classes {names[:10]}, but y holds labels that are not in "
+            f"classes: {unmatched[:10]}. Pass classes=[...] in the order of the columns."
+        )
+    return order
+
+
+def _classes_from_names(names: list[str], labels: NDArray) -> NDArray:
+    """Return the class of each named column: its name after a prefix that all columns share."""
+    shared = min(len(name) for name in names)
+    while any(name[:shared] != names[0][:shared] for name in names):
+        shared -= 1
+    cuts = [j + 1 for j in range(shared) if names[0][j] in _SEPARATORS]
+    wanted = {str(label) for label in labels.tolist()}
+    for cut in [*reversed(cuts), 0]:
+        rest = [name[cut:] for name in names]
+        if wanted <= set(rest):
+            return _typed_like(rest, labels)
+    raise ValueError(
+        f"The columns {names[:10]} do not end with the names of the classes "
+        f"{labels.tolist()[:10]}. Pass classes=[...] in the order of the columns."
+    )
+
+
+def _named_class_last(name: str, labels: NDArray) -> NDArray:
+    """Return two classes such that the one that the column is named after comes last."""
+    if labels.shape[0] != 2:
+        return labels
+    first, second = (str(label) for label in labels.tolist())
+    named_first = name == first or any(name.endswith(sign + first) for sign in _SEPARATORS)
+    named_second = name == second or any(name.endswith(sign + second) for sign in _SEPARATORS)
+    return labels[::-1] if named_first and not named_second else labels

@@ -1,0 +1,135 @@
+"""Calibrators by short name, and their published variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from hetcal.calibration import presets
+from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.beta import BetaCalibration
+from hetcal.calibration.histogram import HistogramBinning
+from hetcal.calibration.isotonic import IsotonicCalibration
+from hetcal.calibration.platt import PlattScaling
+from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
+from hetcal.calibration.uncalibrated import Uncalibrated
+from hetcal.calibration.vector import VectorScaling
+
+
+@dataclass(frozen=True)
+class CalibratorEntry:
+    """What a short name stands for.
+
+    Attributes
+    ----------
+    factory : callable
+        The estimator class, or any function that returns an estimator.
+    paper : mapping
+        Parameters of the published variant; empty where there is only one variant.
+    """
+
+    factory: Callable[..., BaseCalibrator]
+    paper: Mapping[str, Any] = field(default_factory=dict)
+
+
+_ENTRIES: dict[str, CalibratorEntry] = {}
+
+
+def register_calibrator(
+    name: str, factory: Callable[..., BaseCalibrator], *, paper: Mapping[str, Any] | None = None
+) -> None:
+    """Make a calibrator available to :func:`get_calibrator`.
+
+    Parameters
+    ----------
+    name : str
+        The short name; must be new.
+    factory : callable
+        Called with the parameters that are passed to :func:`get_calibrator`.
+    paper : mapping, optional
+        Parameters that ``preset="paper"`` adds.
+    """
+    if name in _ENTRIES:
+        raise ValueError(f"A calibrator named {name!r} is registered already. Choose another name.")
+    _ENTRIES[name] = CalibratorEntry(factory, dict(paper or {}))
+
+
+def list_calibrators() -> list[str]:
+    """Return the short names that :func:`get_calibrator` knows.
+
+    Examples
+    --------
+    >>> "temperature" in list_calibrators()
+    True
+    """
+    return list(_ENTRIES)
+
+
+def get_calibrator(name: str, *, preset: str | None = None, **params: Any) -> BaseCalibrator:
+    """Return an unfitted calibrator by its short name.
+
+    Parameters
+    ----------
+    name : str
+        ``"uncalibrated"``, ``"platt"``, ``"temperature"``, ``"bcts"``, ``"vector"``, ``"beta"``,
+        ``"isotonic"``, ``"histogram"``, ...; see :func:`list_calibrators`.
+    preset : {None, "paper"}, optional
+        "paper" gives the variant of the published experiments; every name takes it, also where there
+        is only one variant.
+    **params
+        Parameters of the estimator; they win over the preset.
+
+    Returns
+    -------
+    calibrator : BaseCalibrator
+        An unfitted estimator.
+
+    Examples
+    --------
+    >>> get_calibrator("platt", preset="paper")
+    PlattScaling(monotone=False, prior_mass=0.0, score='proba', targets='platt')
+    >>> get_calibrator("temprature")
+    Traceback (most recent call last):
+    ...
+    ValueError: Unknown calibrator 'temprature'. Did you mean 'temperature'? Known names: ...
+    """
+    if name not in _ENTRIES:
+        close = get_close_matches(str(name).lower(), _ENTRIES, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"Unknown calibrator {name!r}.{hint} Known names: {', '.join(_ENTRIES)}.")
+    if preset not in (None, "paper"):
+        raise ValueError(f"Unknown preset {preset!r}. Pass preset='paper', or leave it out.")
+    entry = _ENTRIES[name]
+    # A preset may hold estimators; every calibrator gets its own.
+    published = deepcopy(dict(entry.paper)) if preset == "paper" else {}
+    return entry.factory(**(published | params))
+
+
+register_calibrator("uncalibrated", Uncalibrated)
+register_calibrator(
+    "platt",
+    PlattScaling,
+    paper={"score": "proba", "targets": "platt", "monotone": False, "prior_mass": 0.0},
+)
+register_calibrator(
+    "temperature",
+    TemperatureScaling,
+    paper={"score": "log_odds", "smoothing": False, "bounds": (0.05, 5.0)},
+)
+register_calibrator("bcts", BiasCorrectedTemperatureScaling)
+register_calibrator("vector", VectorScaling)
+register_calibrator("beta", BetaCalibration)
+register_calibrator(
+    "isotonic", IsotonicCalibration, paper={"score": "proba", "pseudo_errors": 0.0}
+)
+register_calibrator(
+    "histogram",
+    HistogramBinning,
+    paper={"n_bins": 100, "score": "proba", "cut": "runs", "normalize": False},
+)
+register_calibrator("swc", presets.swc, paper=presets.PAPER_SWC)
+register_calibrator("sba", presets.sba, paper=presets.PAPER_SBA)
+register_calibrator("sbaw", presets.sbaw, paper=presets.PAPER_SBA)

@@ -1,0 +1,491 @@
+"""Calibration by the vote of similar items: SWC, SWC-HH, SBA-10, SBAW-10 and their relatives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from hetcal._exceptions import SupportWarning
+from hetcal._validation import (
+    check_groups,
+    check_labels,
+    check_sample_weight,
+    check_two_classes,
+)
+from hetcal.calibration.augment import AugmentedSpace
+from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
+from hetcal.kernels.intervals import wilson_interval
+from hetcal.kernels.votes import Ballot, VoteRule, Voters
+from hetcal.similarity import make_similarity
+
+# New items pass through in blocks of so many rows, which bounds the memory beyond input and output.
+_BLOCK_ROWS = 1 << 16
+
+
+class SimilarityCalibrator(BaseCalibrator):
+    r"""Calibrate each item by the labels of the calibration items that are similar to it.
+
+    Estimates, for a new item t with features x and probabilities p,
+
+    .. math:: \hat q_t[k] = \frac{\sum_i w_i\, s(t,i)^g\, 1(y_i = k)}{\sum_i w_i\, s(t,i)^g},
+
+    where s is a similarity in the space of features and probabilities together. Items that no
+    calibration item resembles keep their p.
+
+    Parameters
+    ----------
+    similarity : str, BaseSimilarity or callable, default="forest"
+        ``"forest"`` (RFprox), ``"extra-trees"``, ``"isolation"``, ``"euclidean"``, ``"cosine"``,
+        ``"rbf"``, ``"precomputed"``; an instance from :mod:`hetcal.similarity`; or a function
+        ``similarity(A, B)``.
+    n_neighbors : int, optional
+        Only so many of the most similar items vote; everyone when None.
+    weights : {"similarity", "uniform"}, default="similarity"
+        Whether the similarity decides how much a vote counts, or only who votes.
+    power : float, default=1.0
+        The exponent g. Larger than 1 sharpens the vote towards the most similar items.
+    heterogeneity : estimator, optional
+        With one (:class:`hetcal.HiddenHeterogeneity`), only items with a similarity of at least half
+        the hidden heterogeneity of t vote (SWC-HH), and the most similar one where none is left.
+    augment : {"log-proba-scaled", "proba-scaled", "log-proba", "proba", None}
+        What stands beside the features in the space of comparison. The logarithm keeps
+        saturated probabilities apart, which a plain probability near 1 does not.
+    features : transformer, optional
+        Applied to X before items are compared (a PCA, a network's latent layer). Wrap a fitted one
+        in :class:`sklearn.frozen.FrozenEstimator`.
+    classes : array-like, optional
+        The classes in the column order of ``y_proba``.
+    random_state : int, default=0
+        Seed of the similarity when it was given by name.
+    n_jobs : int, optional
+        Threads of the similarity when it was given by name. The result is the same for any number.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes, in the order of every output's columns.
+    similarity_ : BaseSimilarity
+        The fitted similarity.
+    heterogeneity_ : estimator or None
+        The fitted estimator of hidden heterogeneity.
+    out_of_sample_proba_ : ndarray of shape (n, K)
+        An honest prediction for every calibration item (out of bag for forests, leave-one-out for
+        the rest, by group-wise refits where ``groups`` were given).
+
+    References
+    ----------
+    K. L. Wagstaff and T. G. Dietterich, "Hidden Heterogeneity: When to Choose Similarity-Based
+    Calibration", Transactions on Machine Learning Research, 2023.
+
+    Examples
+    --------
+    >>> from hetcal.datasets import make_hidden_heterogeneity
+    >>> data = make_hidden_heterogeneity(600, heterogeneity=1.0, random_state=0)
+    >>> swc = SimilarityCalibrator().fit(data.X, data.y, y_proba=data.y_proba)
+    >>> new = data.sample(3, random_state=1)
+    >>> Q, support = swc.predict_proba(new.X, y_proba=new.y_proba, return_support=True)
+    >>> Q.shape, support.shape
+    ((3, 2), (3,))
+    """
+
+    def __init__(
+        self,
+        similarity: Any = "forest",
+        *,
+        n_neighbors: int | None = None,
+        weights: str = "similarity",
+        power: float = 1.0,
+        heterogeneity: Any = None,
+        augment: str | None = "log-proba-scaled",
+        features: Any = None,
+        classes: Any = None,
+        random_state: int | None = 0,
+        n_jobs: int | None = None,
+    ):
+        self.similarity = similarity
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.power = power
+        self.heterogeneity = heterogeneity
+        self.augment = augment
+        self.features = features
+        self.classes = classes
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Learn the similarity and remember the calibration items.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n, d)
+            Features: numpy, pandas, polars; categorical columns are encoded, see the user guide.
+        y : array-like of shape (n,)
+            Observed labels.
+        y_proba, logits : array-like of shape (n, K)
+            The classifier's output on these items: exactly one of the two.
+        sample_weight : array-like of shape (n,), optional
+            Weight of each item's vote.
+        groups : array-like of shape (n,), optional
+            Items of one group (one patient) stay together in the honest predictions.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self._require_features(X)
+        scores, codes = self._fit_scores(X, y, y_proba, logits)
+        weight = check_sample_weight(sample_weight, codes.shape[0])
+        check_two_classes(codes, self.classes_, weight)
+        self.groups_ = check_groups(groups, codes.shape[0])
+        similarity = make_similarity(
+            self.similarity, random_state=self.random_state, n_jobs=self.n_jobs
+        )
+        self.space_ = AugmentedSpace(
+            self.features,
+            self.augment,
+            accepts_missing=similarity.accepts_missing,
+            accepts_sparse=similarity.accepts_sparse,
+        )
+        Z = self.space_.fit_transform(X, codes, scores)
+        self.n_features_in_ = self.space_.encoder.n_features_in_
+        weighted = None if sample_weight is None else weight
+        self.voters_ = Voters(codes, self.classes_.shape[0], weighted)
+        self.similarity_ = similarity.fit(
+            Z, codes, n_proba=self.space_.n_proba, sample_weight=weighted
+        )
+        self.heterogeneity_ = None
+        if self.heterogeneity is not None:
+            self.heterogeneity_ = clone(self.heterogeneity).fit(
+                self.space_.encode(X), self.classes_[codes], y_proba=scores.proba
+            )
+        self.scores_ = scores
+        self._Z_grouped = Z if self.groups_ is not None else None
+        self._honest: Matrix | None = None
+        return self
+
+    def predict_proba(
+        self,
+        X: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        heterogeneity: Any = None,
+        return_support: bool = False,
+    ) -> Any:
+        """Return calibrated probabilities, and on request the support behind them.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (m, d)
+            Features of the new items, with the same columns as at fit.
+        y_proba, logits : array-like of shape (m, K)
+            The classifier's output on the new items, of the same kind as at fit.
+        heterogeneity : array-like of shape (m,), optional
+            Hidden heterogeneity of the new items, where it is known already.
+        return_support : bool, default=False
+            Whether to return the sum of similarities as well.
+
+        Returns
+        -------
+        Q : ndarray of shape (m, K)
+        support : ndarray of shape (m,)
+            Only with ``return_support=True``.
+        """
+        features, scores = self._new_items(X, y_proba, logits)
+        threshold = self._threshold(scores, heterogeneity)
+        ballot = self._vote(features, scores, threshold, self.similarity_.vote)
+        Q = self._probabilities(ballot, scores.proba)
+        return (Q, ballot.support) if return_support else Q
+
+    def predict(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> NDArray:
+        """Return the most probable class of each item after calibration."""
+        return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
+
+    def support(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> Matrix:
+        """Return the calibration support of each item: the sum of similarities of its voters.
+
+        Low values say that the calibration set holds little that resembles the item.
+        """
+        return self.predict_proba(X, y_proba=y_proba, logits=logits, return_support=True)[1]
+
+    def effective_sample_size(
+        self, X: Any, *, y_proba: Any = None, logits: Any = None
+    ) -> Matrix:
+        """Return how many equally heavy votes each item's vote is worth (Kish)."""
+        features, scores = self._new_items(X, y_proba, logits)
+        threshold = self._threshold(scores, None)
+        return self._vote(
+            features, scores, threshold, self.similarity_.counted_vote
+        ).effective_size
+
+    def evidence(
+        self, X: Any, *, y_proba: Any = None, logits: Any = None, top: int = 10
+    ) -> pd.DataFrame:
+        """List the calibration items that voted on each new item, the heaviest first.
+
+        Parameters
+        ----------
+        X, y_proba, logits
+            New items as in :meth:`predict_proba`.
+        top : int, default=10
+            At most so many voters per item.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns: ``item`` (row of X), ``rank``, ``calibration_item`` (row of the calibration
+            set), ``similarity``, ``weight`` (share of the whole vote), ``label``.
+        """
+        if not (isinstance(top, int | np.integer) and top > 0):
+            raise ValueError(f"top must be a positive number of voters per item; got {top!r}.")
+        features, scores = self._new_items(X, y_proba, logits)
+        Z = self.space_.join(features, scores)
+        rule = self._rule(self._threshold(scores, None))
+        k = top if rule.n_neighbors is None else min(top, rule.n_neighbors)
+        near = self.similarity_.neighbours(Z, k)
+        total = self.similarity_.vote(Z, self.voters_, rule).mass.sum(axis=1)
+        weight = self._voter_weights(near.index, near.similarity, rule)
+        share = np.divide(
+            weight, total[:, None], out=np.zeros_like(weight), where=total[:, None] > 0
+        )
+        item, place = np.nonzero(share > 0)
+        voter = near.index[item, place]
+        return pd.DataFrame(
+            {
+                "item": item,
+                "rank": place + 1,
+                "calibration_item": voter,
+                "similarity": near.similarity[item, place],
+                "weight": share[item, place],
+                "label": self.classes_[self.voters_.codes[voter]],
+            }
+        )
+
+    def predict_interval(
+        self,
+        X: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        confidence: float = 0.95,
+    ) -> tuple[Matrix, Matrix]:
+        r"""Return an interval for the similarity-smoothed probability of each class.
+
+        The target is :math:`\sum_i s(t,i) P(y = k | x_i) / \sum_i s(t,i)`: what the vote would give
+        if every voter's true probability were known. It differs from P(y = k | x) of the item itself
+        by whatever the similarity smooths away; the user guide shows the measured coverage of both.
+        For forests, each voter is weighted by the trees that have not seen it, because weights that
+        depend on the voter's own label make intervals too short.
+
+        Parameters
+        ----------
+        X, y_proba, logits
+            New items as in :meth:`predict_proba`.
+        confidence : float, default=0.95
+            Nominal coverage.
+
+        Returns
+        -------
+        low, high : ndarray of shape (m, K)
+            [0, 1] for items without support.
+        """
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+        features, scores = self._new_items(X, y_proba, logits)
+        threshold = self._threshold(scores, None)
+        ballot = self._vote(features, scores, threshold, self.similarity_.unbiased_vote)
+        n_effective = ballot.effective_size
+        total = ballot.mass.sum(axis=1, keepdims=True)
+        share = np.divide(ballot.mass, total, out=np.zeros_like(ballot.mass), where=total > 0)
+        return wilson_interval(share, n_effective[:, None], confidence)
+
+    @property
+    def out_of_sample_proba_(self) -> Matrix:
+        """Honest calibrated probabilities of the calibration items themselves."""
+        check_is_fitted(self, "similarity_")
+        if self._honest is None:
+            self._honest = self._honest_probabilities()
+        return self._honest
+
+    def extend(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Add calibration items without learning the similarity anew.
+
+        Parameters
+        ----------
+        X, y, y_proba, logits, sample_weight
+            Further calibration items, as in :meth:`fit`.
+
+        Returns
+        -------
+        self
+        """
+        if self.groups_ is not None or self.heterogeneity_ is not None:
+            raise ValueError(
+                "extend is not available after fit with groups= or heterogeneity=, which need the "
+                "whole calibration set. Fit anew on all items."
+            )
+        features, scores = self._new_items(X, y_proba, logits)
+        codes, _ = check_labels(y, self.classes_)
+        if codes.shape[0] != scores.proba.shape[0]:
+            raise ValueError(
+                f"X has {scores.proba.shape[0]} rows but y has {codes.shape[0]}. "
+                "Pass one label per row."
+            )
+        weight = check_sample_weight(sample_weight, codes.shape[0])
+        old = self.voters_
+        if old.weight is not None or sample_weight is not None:
+            before = np.ones(old.codes.shape[0]) if old.weight is None else old.weight
+            joined = np.concatenate([before, weight])
+        else:
+            joined = None
+        self.similarity_.extend(self.space_.join(features, scores))
+        self.voters_ = Voters(np.concatenate([old.codes, codes]), old.n_classes, joined)
+        self.scores_ = Scores(
+            np.vstack([self.scores_.proba, scores.proba]),
+            np.vstack([self.scores_.log_proba, scores.log_proba]),
+        )
+        self._honest = None
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = make_similarity(self.similarity).accepts_sparse
+        return tags
+
+    def _check_parameters(self) -> None:
+        if self.weights not in ("similarity", "uniform"):
+            raise ValueError(f"weights must be 'similarity' or 'uniform'; got {self.weights!r}.")
+        k = self.n_neighbors
+        if k is not None and not (isinstance(k, int | np.integer) and k > 0):
+            raise ValueError(f"n_neighbors must be None or a positive integer; got {k!r}.")
+        if not self.power > 0:
+            raise ValueError(f"power must be positive; got {self.power!r}.")
+
+    def _require_features(self, X: Any) -> None:
+        if X is None:
+            raise ValueError(
+                f"{type(self).__name__} compares items by their features; X is None. Pass X, or use "
+                "a global method such as get_calibrator('temperature')."
+            )
+
+    def _new_items(self, X: Any, y_proba: Any, logits: Any) -> tuple[Any, Scores]:
+        check_is_fitted(self, "similarity_")
+        self._require_features(X)
+        scores = self._new_scores(X, y_proba, logits)
+        return self.space_.encode(X), scores
+
+    def _threshold(self, scores: Scores, given: Any) -> Matrix | None:
+        if given is not None:
+            return check_sample_weight(given, scores.proba.shape[0]) / 2
+        if self.heterogeneity_ is None:
+            return None
+        return np.maximum(self.heterogeneity_.score_samples(scores.proba), 0.0) / 2
+
+    def _rule(self, threshold: Matrix | None) -> VoteRule:
+        return VoteRule(self.n_neighbors, self.weights == "uniform", self.power, threshold)
+
+    def _vote(
+        self,
+        features: Any,
+        scores: Scores,
+        threshold: Matrix | None,
+        hold: Callable[[Any, Voters, VoteRule], Ballot],
+    ) -> Ballot:
+        rule = self._rule(threshold)
+        ballots = [
+            hold(self.space_.join(features[rows], _rows_of(scores, rows)), self.voters_,
+                 rule.rows(rows))
+            for rows in _blocks(scores.proba.shape[0])
+        ]
+        return Ballot.stack(ballots)
+
+    def _probabilities(self, ballot: Ballot, P: Matrix) -> Matrix:
+        total = ballot.mass.sum(axis=1)
+        alone = ~(total > 0)
+        if alone.any():
+            warnings.warn(
+                f"{int(alone.sum())} of {total.shape[0]} samples have no calibration support; their "
+                "uncalibrated probabilities are returned.",
+                SupportWarning,
+                stacklevel=3,
+            )
+            Q = P.copy()
+            Q[~alone] = ballot.mass[~alone] / total[~alone, None]
+            return Q
+        return ballot.mass / total[:, None]
+
+    def _voter_weights(
+        self, index: NDArray[np.int64], similarity: Matrix, rule: VoteRule
+    ) -> Matrix:
+        voting = index >= 0
+        if rule.threshold is not None:
+            passing = similarity >= rule.threshold[:, None]
+            passing[~passing.any(axis=1), 0] = True  # the most similar item votes where none passes
+            voting &= passing
+        weight = np.ones_like(similarity) if rule.uniform else similarity**rule.power
+        if self.voters_.weight is not None:
+            weight = weight * self.voters_.weight[index]
+        return np.where(voting, weight, 0.0)
+
+    def _honest_probabilities(self) -> Matrix:
+        P = self.scores_.proba
+        if self.groups_ is not None:
+            return self._probabilities(self._grouped_honest_vote(), P)
+        rule = self._rule(self._threshold(self.scores_, None))
+        return self._probabilities(self.similarity_.honest_vote(self.voters_, rule), P)
+
+    def _grouped_honest_vote(self) -> Ballot:
+        """Refit the similarity without each fifth of the groups and vote on the items left out."""
+        Z, voters, groups = self._Z_grouped, self.voters_, self.groups_
+        n_groups = int(groups.max()) + 1  # type: ignore[union-attr]
+        mass = np.zeros((voters.codes.shape[0], voters.n_classes))
+        support = np.zeros(voters.codes.shape[0])
+        threshold = self._threshold(self.scores_, None)
+        for kept, left_out in GroupKFold(min(5, n_groups)).split(Z, groups=groups):
+            weight = None if voters.weight is None else voters.weight[kept]
+            part = Voters(voters.codes[kept], voters.n_classes, weight)
+            similarity = make_similarity(
+                self.similarity, random_state=self.random_state, n_jobs=self.n_jobs
+            ).fit(Z[kept], part.codes, n_proba=self.space_.n_proba, sample_weight=weight)
+            rule = self._rule(None if threshold is None else threshold[left_out])
+            ballot = similarity.vote(Z[left_out], part, rule)
+            mass[left_out], support[left_out] = ballot.mass, ballot.support
+        return Ballot(mass, support)
+
+
+def _blocks(n_rows: int) -> Iterator[slice]:
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        yield slice(start, min(start + _BLOCK_ROWS, n_rows))
+
+
+def _rows_of(scores: Scores, rows: slice) -> Scores:
+    return Scores(scores.proba[rows], scores.log_proba[rows])

@@ -1,0 +1,354 @@
+"""Any classifier with calibrated probabilities, as one scikit-learn classifier."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Tags, _safe_indexing, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import (
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
+
+from hetcal._validation import (
+    check_groups,
+    check_labels,
+    check_same_rows,
+    check_sample_weight,
+    check_two_classes,
+)
+from hetcal._validation.containers import as_array, as_frame
+from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration.crossfit import cross_fit, fit_weighted, output_kind, output_of
+from hetcal.calibration.precomputed import PrecomputedProba
+from hetcal.calibration.registry import get_calibrator, list_calibrators
+
+Matrix = NDArray[np.float64]
+
+# The first of these that is registered.
+_DEFAULT_CALIBRATORS = ("swc", "temperature")
+
+
+def _calibrator_has(method: str):
+    def check(self: LocallyCalibratedClassifier) -> bool:
+        return hasattr(getattr(self, "calibrator_", None) or self._make_calibrator(), method)
+
+    return check
+
+
+class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier whose probabilities are calibrated, item by item, from labelled data.
+
+    For each new item it returns q, the estimate of P(y | x) that ``calibrator`` makes of what
+    ``estimator`` says about the item and, for similarity calibrators, of the observed labels of
+    similar calibration items.
+
+    - A fitted model, frozen (``FrozenEstimator(model)``), stays as it is: every row of ``fit``
+      calibrates. Those rows must not be the ones that the model was trained on.
+    - An unfitted model is cross-fitted: each row gets the probabilities of a model that was trained
+      on other folds, the calibrator learns from those, and the model that predicts is refitted on
+      all rows.
+    - :class:`~hetcal.calibration.precomputed.PrecomputedProba` reads the probabilities from columns
+      of ``X``; all other columns are the features.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Any classifier with ``predict_proba``. A classifier with ``decision_function`` only is used
+        too: its values are taken as logits (of two classes: as the log-odds of the second one).
+        None is a logistic regression.
+    calibrator : calibrator or str, optional
+        How to calibrate: a calibrator (it is cloned) or a name that
+        :func:`~hetcal.calibration.registry.get_calibrator` knows. None is similarity-weighted
+        calibration (``"swc"``). Parameters of an instance can be searched, for example
+        ``calibrator__n_neighbors``.
+    features : transformer, optional
+        The representation in which items are similar: its ``transform(X)`` replaces ``X`` for the
+        calibrator. An unfitted transformer is fitted on the calibration rows.
+        ``FrozenEstimator(pipe[:-1])`` reuses the fitted preprocessing of a pipeline; write it in
+        this order, since ``FrozenEstimator(pipe)[:-1]`` is not frozen and would be fitted anew.
+        None: ``X`` itself, encoded by the calibrator (categories become 0/1 columns). Global
+        calibrators look at the probabilities alone and need no features.
+    cv : int, splitter or iterable, optional
+        How an unfitted model is cross-fitted. None: five folds, shuffled and stratified by class;
+        with ``groups`` every group stays in one fold. Rows that a splitter never tests do not
+        calibrate. Ignored for frozen models and precomputed probabilities.
+    n_jobs : int, optional
+        Folds fitted at the same time.
+    random_state : int, RandomState or None, default=None
+        Of the shuffling of the folds, and of the calibrator where it has no ``random_state`` of its
+        own.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes, in the order of the columns of :meth:`predict_proba`: those of the frozen
+        model, also where one of them is missing from ``y``.
+    estimator_ : classifier
+        The model that predicts.
+    calibrator_ : calibrator
+        The fitted calibrator.
+    features_ : transformer or None
+        The fitted transformer.
+    out_of_fold_output_ : ndarray of shape (m, K)
+        What the calibrator was fitted on: probabilities, or logits.
+    calibration_rows_ : ndarray of shape (m,)
+        The rows of ``X`` that these belong to.
+    n_features_in_ : int
+        Number of columns of ``X``.
+    feature_names_in_ : ndarray of str
+        Their names, where ``X`` has names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_moons(600, noise=0.3, random_state=0)
+    >>> model = GaussianNB().fit(X[:200], y[:200])
+    >>> clf = LocallyCalibratedClassifier(FrozenEstimator(model), "temperature")
+    >>> clf.fit(X[200:], y[200:]).predict_proba(X[:2]).shape
+    (2, 2)
+
+    Not fitted yet, and several rows of one patient kept together:
+
+    >>> patient = [i // 3 for i in range(600)]
+    >>> clf = LocallyCalibratedClassifier(GaussianNB(), "temperature", random_state=0)
+    >>> clf.fit(X, y, groups=patient).predict(X[:3])
+    array([0, 0, 1])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        calibrator: Any = None,
+        *,
+        features: Any = None,
+        cv: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.features = features
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Calibrate the classifier, after training it where it is not fitted yet.
+
+        Parameters
+        ----------
+        X : table, array or sparse matrix of shape (n, n_features)
+            Whatever ``estimator`` takes.
+        y : array-like of shape (n,)
+            Observed labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights, for the classifier (where it takes them) and the calibrator.
+        groups : array-like of shape (n,), optional
+            Rows with the same value (one patient, one customer) stay together in every split.
+
+        Returns
+        -------
+        self
+        """
+        X = _as_input(X)
+        validate_data(self, X, reset=True, skip_check_array=True)
+        y, seen, weight = self._checked_labels(X, y, sample_weight)
+        group_codes = check_groups(groups, y.shape[0])
+        self._fit_estimator(X, y, seen, weight, group_codes)
+        self._fit_calibrator(X, y, weight, group_codes)
+        return self
+
+    def predict_proba(self, X: Any, return_support: bool = False) -> Any:
+        """Return calibrated probabilities, one column per class of ``classes_``.
+
+        Parameters
+        ----------
+        X : table, array or sparse matrix of shape (n, n_features)
+            New items, with the same columns as at fit.
+        return_support : bool, default=False
+            Whether to return beside them how much calibration data stood behind each item
+            (similarity calibrators only).
+
+        Returns
+        -------
+        Q : ndarray of shape (n, K)
+        support : ndarray of shape (n,)
+            Only with ``return_support=True``.
+        """
+        features, output = self._new_items(X)
+        if not return_support:
+            return self.calibrator_.predict_proba(features, **output)
+        if isinstance(self.calibrator_, GlobalCalibrator):
+            raise ValueError(
+                f"{type(self.calibrator_).__name__} looks at the probabilities alone, so its items "
+                "have no support. Use a similarity calibrator, e.g. calibrator='swc'."
+            )
+        return self.calibrator_.predict_proba(features, return_support=True, **output)
+
+    def predict(self, X: Any) -> NDArray:
+        """Return the class that is most probable after calibration."""
+        Q = self.predict_proba(X)
+        return self.classes_[Q.argmax(axis=1)]
+
+    @available_if(_calibrator_has("support"))
+    def support(self, X: Any, **options: Any) -> Any:
+        """Return how much calibration data stands behind each item; as the calibrator's."""
+        features, output = self._new_items(X)
+        return self.calibrator_.support(features, **output, **options)
+
+    @available_if(_calibrator_has("evidence"))
+    def evidence(self, X: Any, **options: Any) -> Any:
+        """Return the calibration items that voted for each item; as the calibrator's."""
+        features, output = self._new_items(X)
+        return self.calibrator_.evidence(features, **output, **options)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._make_estimator()).input_tags
+        readers = [inner]
+        if self.features is not None:
+            readers.append(get_tags(self.features).input_tags)
+        elif (calibrator := self._calibrator_of_features()) is not None:
+            readers.append(get_tags(calibrator).input_tags)
+        tags.input_tags.sparse = all(reader.sparse for reader in readers)
+        tags.input_tags.allow_nan = all(reader.allow_nan for reader in readers)
+        tags.input_tags.string = inner.string
+        return tags
+
+    def _make_estimator(self) -> Any:
+        return LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
+
+    def _make_calibrator(self) -> Any:
+        calibrator = self.calibrator
+        if calibrator is None:
+            known = list_calibrators()
+            calibrator = next(name for name in _DEFAULT_CALIBRATORS if name in known)
+        return get_calibrator(calibrator) if isinstance(calibrator, str) else clone(calibrator)
+
+    def _calibrator_of_features(self) -> Any:
+        """Return the calibrator if it looks at features, None if it does not (or is unknown)."""
+        try:
+            calibrator = self._make_calibrator()
+        except (TypeError, ValueError):  # fit says what is wrong; tags must be there before
+            return None
+        return None if isinstance(calibrator, GlobalCalibrator) else calibrator
+
+    def _checked_labels(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[NDArray, NDArray, Matrix | None]:
+        """Return labels, the sorted classes among them, and weights."""
+        if y is None:
+            raise ValueError(
+                "LocallyCalibratedClassifier requires y to be passed, but the target y is None. "
+                "Pass the observed labels."
+            )
+        codes, seen = check_labels(column_or_1d(as_array(y, "y"), warn=True))
+        n_rows = check_same_rows(X=X, y=codes)
+        weight = None if sample_weight is None else check_sample_weight(sample_weight, n_rows)
+        check_two_classes(codes, seen, weight)
+        return seen[codes], seen, weight
+
+    def _fit_estimator(
+        self,
+        X: Any,
+        y: NDArray,
+        seen: NDArray,
+        weight: Matrix | None,
+        groups: NDArray | None,
+    ) -> None:
+        """Set the model that predicts, the classes, and honest outputs for calibration."""
+        estimator = clone(self._make_estimator())
+        if isinstance(estimator, FrozenEstimator | PrecomputedProba):
+            self.estimator_ = estimator.fit(X, y)
+            self.classes_ = np.asarray(getattr(self.estimator_, "classes_", seen))
+            self.calibration_rows_ = np.arange(y.shape[0])
+            self.out_of_fold_output_ = output_of(self.estimator_, X, self.classes_)
+            return
+        self.classes_ = seen
+        self.out_of_fold_output_, self.calibration_rows_ = cross_fit(
+            estimator,
+            X,
+            y,
+            seen,
+            weight=weight,
+            groups=groups,
+            cv=self.cv,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+        self.estimator_ = fit_weighted(estimator, X, y, weight)
+
+    def _fit_calibrator(
+        self, X: Any, y: NDArray, weight: Matrix | None, groups: NDArray | None
+    ) -> None:
+        rows = self.calibration_rows_
+        calibrator = self._make_calibrator()
+        settings = calibrator.get_params(deep=False)
+        if "random_state" in settings and settings["random_state"] is None:
+            calibrator.set_params(random_state=self.random_state)
+        self.output_kind_ = output_kind(self.estimator_)
+        self.features_ = None
+        options: dict[str, Any] = {}
+        if weight is not None:
+            options["sample_weight"] = weight[rows]
+        if groups is not None and has_fit_parameter(calibrator, "groups"):
+            options["groups"] = groups[rows]
+        features = None
+        if not isinstance(calibrator, GlobalCalibrator):
+            features = self._fit_features(_safe_indexing(X, rows), y[rows])
+        # The columns follow the model, also where a class is missing from y.
+        calibrator.set_params(classes=self.classes_)
+        output = {self.output_kind_: self.out_of_fold_output_}
+        self.calibrator_ = calibrator.fit(features, y[rows], **output, **options)
+
+    def _fit_features(self, X: Any, y: NDArray) -> Any:
+        if self.features is not None:
+            self.features_ = clone(self.features).fit(self._without_proba(X), y)
+        return self._represented(X)
+
+    def _represented(self, X: Any) -> Any:
+        """Return the items as the calibrator compares them."""
+        X = self._without_proba(X)
+        return X if self.features_ is None else self.features_.transform(X)
+
+    def _without_proba(self, X: Any) -> Any:
+        if not isinstance(self.estimator_, PrecomputedProba):
+            return X
+        return self.estimator_.features(X)
+
+    def _new_items(self, X: Any) -> tuple[Any, dict[str, Matrix]]:
+        """Return what the calibrator needs to know of new items: features and model output."""
+        check_is_fitted(self, "calibrator_")
+        X = _as_input(X)
+        if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
+            raise ValueError(
+                f"Expected 2D array, got 1D array of length {X.shape[0]} instead. "
+                "Reshape your data with X.reshape(1, -1) if it is a single item."
+            )
+        validate_data(self, X, reset=False, skip_check_array=True)
+        output = output_of(self.estimator_, X, self.classes_)
+        features = None
+        if not isinstance(self.calibrator_, GlobalCalibrator):
+            features = self._represented(X)
+        return features, {self.output_kind_: output}
+
+
+def _as_input(X: Any) -> Any:
+    """Return tables and arrays as they are, sparse matrices by rows, all else as an array."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    if as_frame(X) is not None or isinstance(X, np.ndarray):
+        return X
+    return np.asarray(X)

@@ -1,0 +1,18 @@
+"""The command line; the only room that prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run ``hetcal`` with the given arguments (those of the process when None).
+
+    Always ends with ``SystemExit``: 0 done, 1 could not be done, 2 the command was not understood,
+    130 interrupted.
+    """
+    from hetcal.cli._app import run
+
+    run(arguments)

@@ -1,0 +1,131 @@
+"""The commands and their options; each command's work is in a module imported when needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hetcal.cli._console import errors
+
+EXIT_ERROR, EXIT_INTERRUPTED = 1, 130
+_DEBUG = "HETCAL_DEBUG"
+
+# One string per paragraph: typer keeps line breaks, and the terminal decides where lines end.
+_HELP = "\n\n".join(
+    [
+        "Find hidden heterogeneity in a classifier's probabilities, and repair it item by item.",
+        "A classifier is calibrated when, of all items that it gives 0.8, about 80 % turn out "
+        "right. It may be so on average and still be wrong for every group of items: too sure "
+        "here, too timid there, at the same 0.8. That is hidden heterogeneity. hetcal measures it "
+        "and repairs it.",
+    ]
+)
+_EPILOG = "\n\n".join(
+    [
+        "Start with [bold]hetcal demo[/bold]: a model, its mistakes and their repair in seconds.",
+        "Exit codes: 0 done, 1 could not be done, 2 the command was not understood, "
+        "130 interrupted.",
+        "HETCAL_CORE=auto, native or pure chooses between the compiled core and pure Python.",
+    ]
+)
+
+app = typer.Typer(
+    name="hetcal",
+    help=_HELP,
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the app; what goes wrong is one readable line and an exit code."""
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="hetcal")
+    except KeyboardInterrupt:
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
+        if os.environ.get(_DEBUG):
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        errors().print(f"[bold red]error:[/] {_plain(reason)}", soft_wrap=True, highlight=False)
+        raise SystemExit(EXIT_ERROR) from None
+
+
+def _plain(text: str) -> str:
+    """Escape what rich would read as markup."""
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from hetcal.cli._version import version_text
+
+        typer.echo(version_text())
+        raise typer.Exit
+
+
+def _set_debug(wanted: bool) -> None:
+    if wanted:
+        os.environ[_DEBUG] = "1"
+
+
+@app.callback()
+def hetcal(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the version, the core in use and the libraries below, and exit.",
+        ),
+    ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug",
+            callback=_set_debug,
+            is_eager=True,
+            help="Show the full traceback when something goes wrong.",
+        ),
+    ] = False,
+) -> None:
+    """Options that stand before every command."""
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(min=0, help="Another seed draws another example.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png",
+            help="Where to write the picture (also .svg or .pdf). "
+            "Default: hetcal-demo.png in the current folder, if matplotlib is installed.",
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No explanations and no progress; the table only.")
+    ] = False,
+) -> None:
+    """Train a model on data whose truth is known, calibrate it, and see what is left.
+
+    Prints a table of every calibration method and writes a picture. Nothing is downloaded.
+    """
+    from hetcal.cli._demo import run_demo
+
+    run_demo(seed=seed, out=out, quiet=quiet)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -1,0 +1,169 @@
+"""A fitted forest as plain arrays, and its conversion from scikit-learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetcal.kernels._backend import native
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """The nodes of all trees, one tree after the other.
+
+    Attributes
+    ----------
+    feature : ndarray of int32, shape (n_nodes,)
+        Feature that a node looks at; negative at leaves.
+    threshold : ndarray of float64, shape (n_nodes,)
+        A row goes left when its value, as float32, is at most this.
+    left, right : ndarray of int32, shape (n_nodes,)
+        Position of the children in these arrays; -1 at leaves.
+    missing_left : ndarray of uint8, shape (n_nodes,)
+        Whether missing values go left.
+    leaf_index : ndarray of int32, shape (n_nodes,)
+        Number of the leaf in the whole forest, -1 at inner nodes.
+    tree_offset : ndarray of int64, shape (n_trees + 1,)
+        Where each tree begins; its first node is the root.
+    n_features : int
+        Columns that a row must have.
+    in_bag : ndarray of uint8, shape (n_trees, n_items), or None
+        How often each tree drew each item (capped at 255); None without bootstrap.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    missing_left: NDArray[np.uint8]
+    leaf_index: NDArray[np.int32]
+    tree_offset: NDArray[np.int64]
+    n_features: int
+    in_bag: NDArray[np.uint8] | None = None
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.tree_offset) - 1
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees together."""
+        return (len(self.left) + self.n_trees) // 2
+
+    @cached_property
+    def packed(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Nodes and roots in the layout of the compiled core (made once, when first needed)."""
+        core = native()
+        if core is None:
+            raise RuntimeError("Forest.packed belongs to the compiled core, which is switched off.")
+        nodes = np.empty((len(self.left), 4), dtype=np.int32)
+        roots = np.empty(self.n_trees, dtype=np.int32)
+        core.pack_forest(
+            self.feature,
+            self.threshold,
+            self.left,
+            self.right,
+            self.missing_left,
+            self.leaf_index,
+            self.tree_offset,
+            nodes,
+            roots,
+        )
+        return nodes, roots
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the packed copy behind: it can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "packed"}
+
+
+def assemble(
+    feature: NDArray[Any],
+    threshold: NDArray[Any],
+    left: NDArray[Any],
+    right: NDArray[Any],
+    missing_left: NDArray[Any],
+    tree_offset: NDArray[Any],
+    n_features: int,
+    in_bag: NDArray[np.uint8] | None,
+) -> Forest:
+    """Return a Forest from node arrays (children counted over all trees); number its leaves."""
+    is_leaf = left < 0
+    leaf_index = np.where(is_leaf, np.cumsum(is_leaf) - 1, -1)
+    return Forest(
+        feature=np.ascontiguousarray(feature, dtype=np.int32),
+        threshold=np.ascontiguousarray(threshold, dtype=np.float64),
+        left=np.ascontiguousarray(left, dtype=np.int32),
+        right=np.ascontiguousarray(right, dtype=np.int32),
+        missing_left=np.ascontiguousarray(missing_left, dtype=np.uint8),
+        leaf_index=leaf_index.astype(np.int32),
+        tree_offset=np.ascontiguousarray(tree_offset, dtype=np.int64),
+        n_features=int(n_features),
+        in_bag=in_bag,
+    )
+
+
+def from_sklearn(forest: Any) -> Forest:
+    """Return the trees of a fitted scikit-learn forest as a Forest.
+
+    Random forests, extra-trees and isolation forests.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.ensemble import IsolationForest
+    >>> X, _ = make_moons(100, random_state=0)
+    >>> from_sklearn(IsolationForest(n_estimators=5, random_state=0).fit(X)).n_trees
+    5
+    """
+    trees = [tree.tree_ for tree in forest.estimators_]
+    counts = np.array([tree.node_count for tree in trees], dtype=np.int64)
+    offset = np.concatenate(([0], np.cumsum(counts)))
+
+    def children(name: str) -> NDArray[np.int64]:
+        shifted = []
+        for tree, start in zip(trees, offset, strict=False):
+            child = getattr(tree, name)
+            shifted.append(np.where(child < 0, -1, child + start))
+        return np.concatenate(shifted)
+
+    return assemble(
+        feature=np.concatenate(_features(forest, trees)),
+        threshold=np.concatenate([tree.threshold for tree in trees]),
+        left=children("children_left"),
+        right=children("children_right"),
+        missing_left=np.concatenate([tree.missing_go_to_left for tree in trees]),
+        tree_offset=offset,
+        n_features=forest.n_features_in_,
+        in_bag=_in_bag(forest),
+    )
+
+
+def _features(forest: Any, trees: list[Any]) -> list[NDArray[Any]]:
+    """Return each tree's split features as columns of the data (isolation trees may see a part)."""
+    seen = getattr(forest, "estimators_features_", None)
+    if seen is None:
+        return [tree.feature for tree in trees]
+    return [
+        np.where(tree.feature < 0, tree.feature, np.asarray(columns)[np.maximum(tree.feature, 0)])
+        for tree, columns in zip(trees, seen, strict=True)
+    ]
+
+
+def _in_bag(forest: Any) -> NDArray[np.uint8] | None:
+    """Return how often each tree drew each item, or None where every tree saw every item."""
+    drawn = getattr(forest, "estimators_samples_", None)
+    subsampled = getattr(forest, "max_samples_", None) is not None  # isolation forests
+    if drawn is None or not (getattr(forest, "bootstrap", False) or subsampled):
+        return None
+    n_items = getattr(forest, "_n_samples", None)
+    if n_items is None:
+        n_items = 1 + max(int(np.max(items)) for items in drawn)
+    return np.stack(
+        [np.minimum(np.bincount(items, minlength=n_items), 255).astype(np.uint8) for items in drawn]
+    )

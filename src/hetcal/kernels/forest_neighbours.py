@@ -1,0 +1,331 @@
+"""Forest similarities item by item, where a vote needs them: thresholds, powers, nearest items.
+
+The similarity of a row to calibration item i is the number of trees in which they share a leaf,
+divided by the number of trees that count. Which trees count is said by the leaves: a leaf of -1, on
+the side of the rows or of the index, is never shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hetcal.kernels._backend import native
+from hetcal.kernels.forest_model import Forest
+from hetcal.kernels.forest_vote import apply, indicator
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+_PAIRS_PER_CALL = 50_000_000  # rows x items between two chances to interrupt
+_PURE_PAIRS_PER_CALL = 2_000_000  # the pure twin holds that many similarities
+
+
+@dataclass(frozen=True, eq=False)
+class LeafItems:
+    """The inverted leaf index: leaf l holds ``items[indptr[l]:indptr[l+1]]``, in increasing order.
+
+    Attributes
+    ----------
+    indptr : ndarray of int64, shape (n_leaves + 1,)
+    items : ndarray of int32
+    n_items : int
+        Number of calibration items.
+    n_trees : ndarray of float64, shape (n_items,), or None
+        Trees in which each item counts, where that differs between items: then the denominator of
+        its similarities.
+    """
+
+    indptr: NDArray[np.int64]
+    items: NDArray[np.int32]
+    n_items: int
+    n_trees: Vector | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourVotes:
+    """What :func:`thresholded_vote` returns, one row per query.
+
+    Attributes
+    ----------
+    votes : ndarray of shape (n_rows, n_classes)
+        Sum of weight * similarity ** power per class; a row of zeros where nothing is similar.
+    support : ndarray of shape (n_rows,)
+        Sum of weight * similarity over the items that voted.
+    squares : ndarray of shape (n_rows,)
+        Sum of squared votes: ``votes.sum(1) ** 2 / squares`` is the effective sample size.
+    """
+
+    votes: Matrix
+    support: Vector
+    squares: Vector
+
+
+def build_index(n_leaves: int, leaves: NDArray[np.int32], voters: str = "all") -> LeafItems:
+    """Return the inverted index of the calibration items' leaves.
+
+    With ``voters="counted"`` some leaves may be -1 and each item is counted over its own trees only
+    (out-of-bag voters: pass the result of :func:`out_of_bag_leaves`).
+    """
+    leaves = np.ascontiguousarray(leaves, dtype=np.int32)
+    core = native()
+    if core is None:
+        by_leaf = indicator(leaves, n_leaves).T.tocsr()
+        by_leaf.sort_indices()
+        indptr, items = by_leaf.indptr.astype(np.int64), by_leaf.indices.astype(np.int32)
+    else:
+        indptr, items = core.invert_leaves(leaves, n_leaves)
+    counted = (leaves >= 0).sum(axis=1).astype(np.float64) if voters == "counted" else None
+    return LeafItems(indptr, items, len(leaves), counted)
+
+
+def out_of_bag_leaves(forest: Forest, leaves: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the calibration items' leaves with -1 in the trees that were grown on the item."""
+    if forest.in_bag is None:
+        raise ValueError(
+            "Out-of-bag leaves need a forest grown with bootstrap=True; "
+            "this one saw every item in every tree."
+        )
+    return np.where(forest.in_bag.T == 0, leaves, np.int32(-1))
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Rows as the kernels want them: leaves, denominators, the item a row must not see (or -1)."""
+
+    leaves: NDArray[np.int32]
+    n_trees: Vector
+    left_out: NDArray[np.int32]
+
+    def part(self, rows: slice) -> Queries:
+        """Return some of the rows."""
+        return Queries(self.leaves[rows], self.n_trees[rows], self.left_out[rows])
+
+
+def queries_from_leaves(leaves: NDArray[np.int32], left_out: NDArray[Any] | None = None) -> Queries:
+    """Return queries from leaves; the trees that count for a row are those with a leaf >= 0."""
+    leaves = np.ascontiguousarray(leaves, dtype=np.int32)
+    if left_out is None:
+        left_out = np.empty(0, dtype=np.int32)
+    n_trees = np.maximum((leaves >= 0).sum(axis=1), 1).astype(np.float64)
+    return Queries(leaves, n_trees, np.ascontiguousarray(left_out, dtype=np.int32))
+
+
+def thresholded_vote(
+    forest: Forest,
+    index: LeafItems,
+    Z: NDArray[Any],
+    codes: NDArray[np.int32],
+    n_classes: int,
+    **options: Any,
+) -> NeighbourVotes:
+    """Return the votes of the calibration items that are similar enough to each row of Z.
+
+    Options are those of :func:`neighbour_vote`: ``threshold``, ``power``, ``weight``,
+    ``n_neighbors``, ``n_jobs``.
+    """
+    n_jobs = options.get("n_jobs", 1)
+    Z = np.asarray(Z)
+    threshold = _per_row(options.pop("threshold", None), len(Z))
+    parts = [
+        neighbour_vote(
+            index,
+            queries_from_leaves(apply(forest, Z[rows], n_jobs)),
+            codes,
+            n_classes,
+            threshold=threshold[rows],
+            **options,
+        )
+        for rows in _chunks(len(Z), index.n_items)
+    ]
+    return _joined(parts, n_classes)
+
+
+def neighbour_vote(
+    index: LeafItems,
+    queries: Queries,
+    codes: NDArray[np.int32],
+    n_classes: int,
+    *,
+    threshold: Vector | float | None = None,
+    power: float = 1.0,
+    weight: Vector | None = None,
+    n_neighbors: int | None = None,
+    n_jobs: int | None = 1,
+) -> NeighbourVotes:
+    """Return the votes of similar calibration items, by the leaves of the rows.
+
+    Parameters
+    ----------
+    index : LeafItems
+        From :func:`build_index`.
+    queries : Queries
+        From :func:`queries_from_leaves`.
+    codes : ndarray of int32, shape (n_items,)
+        Class of each calibration item.
+    threshold : float or ndarray of shape (n_rows,), optional
+        Items with a positive similarity of at least this vote; where there is none, the nearest
+        item does (the lowest of several).
+    power : float
+        Exponent of the similarity; 0 gives every voter the same vote.
+    weight : ndarray of shape (n_items,), optional
+        Weight of each item.
+    n_neighbors : int, optional
+        At most so many voters per row, the nearest, ties in order of item.
+    """
+    threshold = _per_row(threshold, len(queries.leaves))
+    weight = np.ones(index.n_items) if weight is None else np.ascontiguousarray(weight, np.float64)
+    codes = np.ascontiguousarray(codes, dtype=np.int32)
+    votes = np.zeros((len(queries.leaves), n_classes))
+    sums = np.zeros((len(queries.leaves), 2))
+    for rows in _chunks(len(votes), index.n_items):
+        part = queries.part(rows)
+        core = native()
+        if core is None:
+            S = _similarity_pure(index, part)
+            votes[rows], sums[rows] = _vote_pure(
+                S, codes, n_classes, weight, threshold[rows], power, n_neighbors
+            )
+        else:
+            core.neighbour_vote(
+                *_core_arguments(index, part),
+                codes,
+                weight,
+                threshold[rows],
+                float(power),
+                int(n_neighbors or 0),
+                votes[rows],
+                sums[rows],
+                effective_n_jobs(n_jobs),
+            )
+    return NeighbourVotes(votes, sums[:, 0], sums[:, 1])
+
+
+def top_items(
+    index: LeafItems, queries: Queries, top: int, n_jobs: int | None = 1
+) -> tuple[NDArray[np.int32], Matrix]:
+    """Return the nearest items of each row and their similarities, both of shape (n_rows, top).
+
+    Nearest first, ties in order of item; -1 and 0.0 where fewer items have a positive similarity.
+    """
+    nearest = np.full((len(queries.leaves), top), -1, dtype=np.int32)
+    similarity = np.zeros(nearest.shape)
+    for rows in _chunks(len(nearest), index.n_items):
+        part = queries.part(rows)
+        core = native()
+        if core is None:
+            nearest[rows], similarity[rows] = _top_pure(_similarity_pure(index, part), top)
+        else:
+            core.nearest_items(
+                *_core_arguments(index, part),
+                nearest[rows],
+                similarity[rows],
+                effective_n_jobs(n_jobs),
+            )
+    return nearest, similarity
+
+
+def pairwise(index: LeafItems, queries: Queries, n_jobs: int | None = 1) -> Matrix:
+    """Return the similarities to every item, shape (n_rows, n_items): pass few rows at a time."""
+    core = native()
+    if core is None:
+        return _similarity_pure(index, queries)
+    S = np.zeros((len(queries.leaves), index.n_items))
+    core.pairwise_similarity(*_core_arguments(index, queries), S, effective_n_jobs(n_jobs))
+    return S
+
+
+def _core_arguments(index: LeafItems, queries: Queries) -> tuple[Any, ...]:
+    item_trees = np.empty(0) if index.n_trees is None else index.n_trees
+    return (
+        queries.leaves,
+        queries.n_trees,
+        item_trees,
+        queries.left_out,
+        index.indptr,
+        index.items,
+        index.n_items,
+    )
+
+
+def _similarity_pure(index: LeafItems, queries: Queries) -> Matrix:
+    n_leaves = len(index.indptr) - 1
+    by_leaf = _item_indicator(index, n_leaves)
+    shared = (indicator(queries.leaves, n_leaves) @ by_leaf).toarray()
+    if len(queries.left_out):
+        rows = np.flatnonzero(queries.left_out >= 0)
+        shared[rows, queries.left_out[rows]] = 0.0
+    if index.n_trees is None:
+        return shared / queries.n_trees[:, None]
+    return shared / np.maximum(index.n_trees, 1.0)
+
+
+def _item_indicator(index: LeafItems, n_leaves: int) -> Any:
+    return sparse.csr_array(
+        (np.ones(len(index.items)), index.items, index.indptr), shape=(n_leaves, index.n_items)
+    )
+
+
+def _vote_pure(
+    S: Matrix,
+    codes: NDArray[np.int32],
+    n_classes: int,
+    weight: Vector,
+    threshold: Vector,
+    power: float,
+    n_neighbors: int | None,
+) -> tuple[Matrix, Matrix]:
+    votes_for = (S > 0.0) & (threshold[:, None] <= S)
+    if n_neighbors:
+        votes_for &= _is_among_nearest(np.where(votes_for, S, 0.0), n_neighbors)
+    alone = np.flatnonzero(~votes_for.any(axis=1) & (S > 0.0).any(axis=1))
+    votes_for[alone, S[alone].argmax(axis=1)] = True
+    ballots = np.where(votes_for, weight * S**power, 0.0)
+    one_hot = np.zeros((len(codes), n_classes))
+    one_hot[np.arange(len(codes)), codes] = 1.0
+    support = np.where(votes_for, weight * S, 0.0).sum(axis=1)
+    return ballots @ one_hot, np.column_stack([support, (ballots**2).sum(axis=1)])
+
+
+def _is_among_nearest(S: Matrix, n_neighbors: int) -> NDArray[np.bool_]:
+    order = np.argsort(-S, axis=1, kind="stable")[:, :n_neighbors]
+    chosen = np.zeros(S.shape, dtype=bool)
+    np.put_along_axis(chosen, order, True, axis=1)
+    return chosen
+
+
+def _top_pure(S: Matrix, top: int) -> tuple[NDArray[np.int32], Matrix]:
+    order = np.argsort(-S, axis=1, kind="stable")[:, :top]
+    similarity = np.take_along_axis(S, order, axis=1)
+    nearest = np.where(similarity > 0.0, order, -1).astype(np.int32)
+    missing = ((0, 0), (0, top - order.shape[1]))
+    return np.pad(nearest, missing, constant_values=-1), np.pad(similarity, missing)
+
+
+def _per_row(threshold: Vector | float | None, n_rows: int) -> Vector:
+    value = 0.0 if threshold is None else threshold
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(value, dtype=np.float64), n_rows))
+
+
+def _joined(parts: list[NeighbourVotes], n_classes: int) -> NeighbourVotes:
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return NeighbourVotes(np.zeros((0, n_classes)), np.zeros(0), np.zeros(0))
+    return NeighbourVotes(
+        np.concatenate([part.votes for part in parts]),
+        np.concatenate([part.support for part in parts]),
+        np.concatenate([part.squares for part in parts]),
+    )
+
+
+def _chunks(n_rows: int, n_items: int) -> Iterator[slice]:
+    pairs = _PURE_PAIRS_PER_CALL if native() is None else _PAIRS_PER_CALL
+    step = max(16, min(pairs // max(n_items, 1), 16_384))
+    for first in range(0, n_rows, step):
+        yield slice(first, first + step)

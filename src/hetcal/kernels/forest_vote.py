@@ -1,0 +1,204 @@
+"""Rows through a forest: their leaves, and the votes of what lies in those leaves.
+
+With S[x, i] the share of trees in which x and calibration item i fall into the same leaf, the
+similarity-weighted vote sum_i S[x, i] w_i [y_i = k] is a sum over trees of the class weights in the
+leaf of x. So no pair of items is ever looked at, and the cost per row hardly grows with their
+number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hetcal.kernels._backend import native
+from hetcal.kernels.forest_model import Forest
+
+_DENSE_CLASSES = 4  # up to here a leaf's class weights are stored in full
+_ROWS_PER_CALL = 65_536  # rows between two chances to interrupt
+_PURE_ROWS_PER_CALL = 4_096
+
+
+@dataclass(frozen=True, eq=False)
+class LeafMass:
+    """Weight of each class in each leaf.
+
+    Dense for few classes (``indptr`` and ``classes`` None, ``values`` of shape (n_leaves,
+    n_classes)); else by rows: leaf l holds ``values[indptr[l]:indptr[l+1]]`` of the classes at the
+    same places of ``classes``.
+    """
+
+    n_classes: int
+    values: NDArray[np.float64]
+    indptr: NDArray[np.int64] | None = None
+    classes: NDArray[np.int32] | None = None
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.values) if self.indptr is None else len(self.indptr) - 1
+
+    def matrix(self) -> Any:
+        """Return the weights as a matrix of shape (n_leaves, n_classes), dense or sparse."""
+        if self.indptr is None:
+            return self.values
+        shape = (self.n_leaves, self.n_classes)
+        return sparse.csr_array((self.values, self.classes, self.indptr), shape=shape)
+
+    def toarray(self) -> NDArray[np.float64]:
+        """Return the weights as a dense array of shape (n_leaves, n_classes)."""
+        matrix = self.matrix()
+        return matrix if self.indptr is None else matrix.toarray()
+
+
+def apply(forest: Forest, Z: NDArray[Any], n_jobs: int | None = 1) -> NDArray[np.int32]:
+    """Return each row's leaf in every tree, in [0, n_leaves); shape (n_rows, n_trees)."""
+    Z = _as_rows(forest, Z)
+    core = native()
+    leaves = np.empty((len(Z), forest.n_trees), dtype=np.int32)
+    for rows in _chunks(len(Z), core):
+        if core is None:
+            leaves[rows] = _apply_pure(forest, Z[rows])
+        else:
+            core.apply_forest(*forest.packed, Z[rows], leaves[rows], effective_n_jobs(n_jobs))
+    return leaves
+
+
+def vote(
+    forest: Forest, Z: NDArray[Any], mass: LeafMass, n_jobs: int | None = 1
+) -> NDArray[np.float64]:
+    """Return the sum over trees of the class weights in each row's leaf, shape (n_rows, n_classes).
+
+    Divide by ``forest.n_trees`` to have the similarity-weighted votes; their sum is then the
+    support.
+    """
+    Z = _as_rows(forest, Z)
+    core = native()
+    votes = np.zeros((len(Z), mass.n_classes))
+    for rows in _chunks(len(Z), core):
+        if core is None:
+            votes[rows] = vote_leaves(_apply_pure(forest, Z[rows]), mass)
+        elif mass.indptr is None:
+            core.vote_dense(
+                *forest.packed, Z[rows], mass.values, votes[rows], effective_n_jobs(n_jobs)
+            )
+        else:
+            core.vote_sparse(
+                *forest.packed,
+                Z[rows],
+                mass.indptr,
+                mass.classes,
+                mass.values,
+                votes[rows],
+                effective_n_jobs(n_jobs),
+            )
+    return votes
+
+
+def vote_leaves(leaves: NDArray[np.int32], mass: LeafMass) -> NDArray[np.float64]:
+    """Return :func:`vote` for rows whose leaves are known; a leaf of -1 does not count."""
+    votes = indicator(leaves, mass.n_leaves) @ mass.matrix()
+    return votes if isinstance(votes, np.ndarray) else votes.toarray()
+
+
+def leaf_class_mass(
+    n_leaves: int,
+    leaves: NDArray[np.int32],
+    codes: NDArray[np.int32],
+    n_classes: int,
+    weight: NDArray[np.float64] | None = None,
+) -> LeafMass:
+    """Return the weight of each class in each leaf.
+
+    Parameters
+    ----------
+    n_leaves : int
+        ``forest.n_leaves``.
+    leaves : ndarray of int32, shape (n_items, n_trees)
+        Leaves of the calibration items, from :func:`apply`; where -1 the item is not counted.
+    codes : ndarray of int32, shape (n_items,)
+        Class of each item.
+    weight : ndarray of shape (n_items,), optional
+        Weight of each item, 1 if not given.
+    """
+    leaves = np.ascontiguousarray(leaves, dtype=np.int32)
+    codes = np.ascontiguousarray(codes, dtype=np.int32)
+    weight = np.ones(len(leaves)) if weight is None else np.ascontiguousarray(weight, np.float64)
+    core = native()
+    if core is None:
+        return _leaf_class_mass_pure(n_leaves, leaves, codes, n_classes, weight)
+    if n_classes <= _DENSE_CLASSES:
+        values = np.zeros((n_leaves, n_classes))
+        core.leaf_mass_dense(leaves, codes, weight, values)
+        return LeafMass(n_classes, values)
+    indptr, items = core.invert_leaves(leaves, n_leaves)
+    indptr, classes, values = core.leaf_mass_sparse(indptr, items, codes, weight, n_classes)
+    return LeafMass(n_classes, values, indptr, classes)
+
+
+def indicator(leaves: NDArray[np.int32], n_leaves: int) -> sparse.csr_array:
+    """Return the sparse matrix with a one where a row reached a leaf, shape (n_rows, n_leaves)."""
+    counted = leaves >= 0
+    indptr = np.concatenate(([0], np.cumsum(counted.sum(axis=1))))
+    indices = leaves[counted]
+    return sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(leaves), n_leaves))
+
+
+def _leaf_class_mass_pure(
+    n_leaves: int,
+    leaves: NDArray[np.int32],
+    codes: NDArray[np.int32],
+    n_classes: int,
+    weight: NDArray[np.float64],
+) -> LeafMass:
+    labels = sparse.csr_array(
+        (weight, codes, np.arange(len(codes) + 1)), shape=(len(codes), n_classes)
+    )
+    mass = (indicator(leaves, n_leaves).T.tocsr() @ labels).tocsr()
+    if n_classes <= _DENSE_CLASSES:
+        return LeafMass(n_classes, mass.toarray())
+    mass.sort_indices()
+    return LeafMass(
+        n_classes, mass.data, mass.indptr.astype(np.int64), mass.indices.astype(np.int32)
+    )
+
+
+def _apply_pure(forest: Forest, Z: NDArray[Any]) -> NDArray[np.int32]:
+    """Walk all rows through all trees, one level at a time."""
+    Z = Z.astype(np.float32, copy=False)
+    node = np.tile(forest.tree_offset[:-1], (len(Z), 1)).ravel()
+    row = np.repeat(np.arange(len(Z)), forest.n_trees)
+    walking = np.flatnonzero(forest.left[node] >= 0)
+    while walking.size:
+        at = node[walking]
+        value = Z[row[walking], forest.feature[at]]
+        goes_left = np.where(
+            np.isnan(value), forest.missing_left[at] != 0, value <= forest.threshold[at]
+        )
+        node[walking] = np.where(goes_left, forest.left[at], forest.right[at])
+        walking = walking[forest.left[node[walking]] >= 0]
+    return forest.leaf_index[node].reshape(len(Z), forest.n_trees)
+
+
+def _as_rows(forest: Forest, Z: NDArray[Any]) -> NDArray[Any]:
+    Z = np.asarray(Z)
+    if Z.dtype not in (np.float32, np.float64):
+        Z = Z.astype(np.float64)
+    if Z.ndim != 2 or Z.shape[1] != forest.n_features:
+        raise ValueError(
+            f"The forest was grown on {forest.n_features} features; got rows of shape {Z.shape}. "
+            "Pass a two-dimensional array with the same columns."
+        )
+    return Z
+
+
+def _chunks(n_rows: int, core: Any) -> Iterator[slice]:
+    step = _PURE_ROWS_PER_CALL if core is None else _ROWS_PER_CALL
+    for first in range(0, n_rows, step):
+        yield slice(first, first + step)

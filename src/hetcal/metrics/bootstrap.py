@@ -1,0 +1,197 @@
+"""Bootstrap intervals: many resamples at once, whole groups where rows belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hetcal._validation import check_groups
+from hetcal.metrics import ece, scores, smooth
+from hetcal.metrics._scored import (
+    Matrix,
+    Scored,
+    Statistic,
+    Vector,
+    check_choice,
+    check_scored,
+    value_of,
+)
+
+INTERVALS = ("auto", "percentile", "centred")
+# Resamples are worked off in blocks of this many counts (32 MB), whatever their number.
+_BLOCK = 4_000_000
+
+_STATISTICS: dict[Callable[..., float], Callable[..., Statistic]] = {
+    scores.brier_score: scores.brier_statistic,
+    scores.log_loss: scores.log_loss_statistic,
+    scores.accuracy: scores.accuracy_statistic,
+    scores.expected_cost: scores.expected_cost_statistic,
+    ece.expected_calibration_error: ece.ece_statistic,
+    smooth.smooth_calibration_error: smooth.smooth_statistic,
+}
+_CALIBRATION_ERRORS = (ece.expected_calibration_error, smooth.smooth_calibration_error)
+
+
+class Interval(NamedTuple):
+    """A value with the bounds of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def bootstrap_interval(
+    metric: Callable[..., float],
+    y: Any,
+    y_proba: Any,
+    *,
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    n_bootstrap: int = 1000,
+    confidence: float = 0.95,
+    interval: str = "auto",
+    random_state: int | None = 0,
+    normalized: bool = True,
+    **options: Any,
+) -> Interval:
+    """Return a metric with its bootstrap interval.
+
+    Rows, or whole groups of rows, are drawn with replacement as many times as there are of them;
+    the interval spans the middle ``confidence`` of the metric's values over ``n_bootstrap`` draws.
+
+    Parameters
+    ----------
+    metric : callable
+        A metric of this module, which is computed for all resamples at once, or any function
+        ``metric(y, y_proba, **options) -> float``, which is called once per resample with the rows
+        drawn (labels and a matrix with one column per class; and ``sample_weight`` where given).
+    y, y_proba, classes, sample_weight, normalized
+        As in :func:`brier_score`.
+    groups : array-like of shape (n,), optional
+        Rows of one group (one patient, one document) are drawn together. Needed whenever rows are
+        not independent: without it the interval is too narrow.
+    n_bootstrap : int, default=1000
+        Number of resamples; below 200 the bounds themselves are noisy.
+    confidence : float, default=0.95
+        Coverage aimed at.
+    interval : {"auto", "percentile", "centred"}, default="auto"
+        ``"percentile"``: quantiles of the resampled values. ``"centred"``: the same, shifted so
+        that their mean is the value. A resample of calibrated items looks miscalibrated, so the
+        resampled *calibration errors* lie above the value and their percentiles may exclude it;
+        ``"auto"`` centres those (never below 0) and takes percentiles of everything else. A
+        calibration error without ``debias`` stays above its true value near 0, and so does its
+        interval; the debiased l2 error is the one whose interval covers a true 0.
+    random_state : int or None, default=0
+        Seed of the draws.
+    **options
+        Passed on to the metric, e.g. ``cost_matrix=`` or ``n_bins=``.
+
+    Returns
+    -------
+    Interval
+        ``(value, low, high)``.
+
+    Examples
+    --------
+    >>> from hetcal.metrics import accuracy, expected_calibration_error
+    >>> y, y_proba = [0, 1, 1, 1, 0, 1] * 20, [0.1, 0.8, 0.9, 0.4, 0.6, 0.7] * 20
+    >>> value, low, high = bootstrap_interval(accuracy, y, y_proba)
+    >>> round(value, 2), low < value < high
+    (0.67, True)
+    >>> low, high = bootstrap_interval(expected_calibration_error, y, y_proba, n_bins=5)[1:]
+    >>> 0 <= low < high
+    True
+    """
+    check_choice(interval, "interval", INTERVALS, "bootstrap_interval")
+    check_confidence(confidence)
+    if interval == "auto":
+        interval = "centred" if metric in _CALIBRATION_ERRORS else "percentile"
+    scored = check_scored(
+        y, y_proba, classes=classes, sample_weight=sample_weight, normalized=normalized
+    )
+    if metric in _STATISTICS:
+        statistic = _STATISTICS[metric](scored, **options)
+    else:
+        statistic = _row_by_row(metric, scored, sample_weight is not None, options)
+    blocks = resample_counts(units_of(groups, scored), n_bootstrap, random_state)
+    replicates = np.concatenate([np.empty(0), *(statistic(counts) for counts in blocks)])
+    value = value_of(statistic, scored)
+    floor = 0.0 if metric in _CALIBRATION_ERRORS else -np.inf
+    return interval_of(value, replicates, confidence, interval, floor=floor)
+
+
+def interval_of(
+    value: float, replicates: Vector, confidence: float, interval: str, *, floor: float = -np.inf
+) -> Interval:
+    """Return the interval that resampled values give to a value."""
+    if replicates.shape[0] == 0:
+        return Interval(value, np.nan, np.nan)
+    if interval == "centred":
+        replicates = np.maximum(replicates - (replicates.mean() - value), floor)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(replicates, [tail, 1 - tail])
+    return Interval(value, float(low), float(high))
+
+
+def units_of(groups: ArrayLike | None, scored: Scored) -> NDArray[np.int64]:
+    """Return the number (0..G-1) of the unit that each item is drawn with."""
+    codes = check_groups(groups, scored.n_rows)
+    if codes is None:
+        return np.arange(scored.n_items)
+    return np.unique(codes[scored.kept], return_inverse=True)[1].astype(np.int64)
+
+
+def resample_counts(
+    units: NDArray[np.int64], n_bootstrap: int, random_state: int | None
+) -> Iterator[Matrix]:
+    """Yield how often each item occurs in each resample, in blocks of shape (n, B).
+
+    Blocks together hold ``n_bootstrap`` columns; a column draws as many units as there are. A
+    single unit cannot be resampled, and yields nothing.
+    """
+    n_units = int(units.max()) + 1
+    if not isinstance(n_bootstrap, Integral) or n_bootstrap < 0:
+        raise ValueError(f"n_bootstrap must be an integer of at least 0; got {n_bootstrap!r}.")
+    if n_units < 2:
+        return
+    one_per_item = n_units == units.shape[0]
+    rng = np.random.default_rng(random_state)
+    width = max(1, _BLOCK // units.shape[0])
+    for start in range(0, int(n_bootstrap), width):
+        size = min(width, int(n_bootstrap) - start)
+        drawn = rng.integers(0, n_units, size=(size, n_units))
+        cells = drawn * size + np.arange(size)[:, None]
+        counts = np.bincount(cells.ravel(), minlength=n_units * size).reshape(n_units, size)
+        yield (counts if one_per_item else counts[units]).astype(np.float64)
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise when the confidence is not a share."""
+    if not 0 < confidence < 1:
+        raise ValueError(
+            f"confidence must lie between 0 and 1, both excluded; got {confidence!r}. "
+            "Pass 0.95 for 95 %."
+        )
+
+
+def _row_by_row(
+    metric: Callable[..., float], scored: Scored, weighted: bool, options: dict[str, Any]
+) -> Statistic:
+    """Return the statistic that calls any metric on the rows of each resample."""
+    labels, P = scored.classes[scored.codes], scored.proba
+
+    def on_rows(rows: NDArray[np.int64]) -> float:
+        weights = {"sample_weight": scored.weight[rows]} if weighted else {}
+        return float(metric(labels[rows], P[rows], **weights, **options))
+
+    def statistic(counts: Matrix) -> Vector:
+        times = counts.astype(np.int64)
+        items = np.arange(scored.n_items)
+        return np.array([on_rows(np.repeat(items, column)) for column in times.T])
+
+    return statistic

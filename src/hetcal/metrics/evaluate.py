@@ -1,0 +1,207 @@
+"""Every metric with its interval in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from hetcal.metrics._scored import Matrix, Scored, check_scored
+from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts, units_of
+from hetcal.metrics.decomposition import DecompositionStatistic, honest_statistic
+from hetcal.metrics.ece import ece_statistic
+from hetcal.metrics.scores import (
+    accuracy_statistic,
+    brier_statistic,
+    expected_cost_statistic,
+    log_loss_statistic,
+)
+from hetcal.metrics.smooth import smooth_statistic
+
+_PARTS_SHOWN = ("calibration", "refinement", "uncertainty")
+# Never below zero, and inflated by resampling: their intervals are centred on the value.
+_CALIBRATION_ERRORS = (
+    "ece_top_label",
+    "ece_top_label_debiased",
+    "ece_top_label_debiased_l2",
+    "ece_top_label_equal_width",
+    "ece_class_wise",
+    "smooth_calibration_error",
+)
+
+
+def evaluate(
+    y: Any,
+    y_proba: Any,
+    *,
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    cost_matrix: ArrayLike | None = None,
+    n_bootstrap: int = 200,
+    confidence: float = 0.95,
+    random_state: int | None = 0,
+    normalized: bool = True,
+    baseline: str | None = None,
+) -> pd.DataFrame:
+    """Return every metric with its bootstrap interval.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    y_proba : array-like of shape (n, K), (n, 1) or (n,), or dict of name to such arrays
+        Probabilities of one method, or of several methods for the same items.
+    classes, sample_weight, normalized
+        As in :func:`brier_score`.
+    groups : array-like of shape (n,), optional
+        Rows of one group are resampled together, and stay in one fold of the decomposition.
+    cost_matrix : array-like of shape (K, n_decisions), optional
+        Adds the row ``expected_cost``; see :func:`expected_cost`.
+    n_bootstrap : int, default=200
+        Resamples, the same ones for every metric and method. 0 leaves the bounds empty (NaN).
+    confidence : float, default=0.95
+        Coverage aimed at.
+    random_state : int or None, default=0
+        Seed of resamples and folds.
+    baseline : str, optional
+        Name of one of several methods: adds ``difference``, ``difference_low`` and
+        ``difference_high``, the paired difference of each method to it on the same resamples. An
+        interval without 0 tells two methods apart even where their own intervals overlap.
+
+    Returns
+    -------
+    DataFrame
+        Index ``metric``, columns ``value``, ``low``, ``high``; for a dict also ``method``, first.
+        The rows: ``brier_score``, its parts ``brier_calibration``, ``brier_refinement`` (these two
+        add up to it) and ``brier_uncertainty``, ``log_loss``, ``accuracy``, ``expected_cost``
+        where asked for, ``ece_top_label``, ``ece_top_label_debiased``, ``ece_class_wise`` (15
+        equal-mass bins, l1), ``ece_top_label_debiased_l2``, ``ece_top_label_equal_width``,
+        ``smooth_calibration_error`` (top label). Intervals are percentiles; those of calibration
+        errors are centred (see :func:`bootstrap_interval`). A single row has no bounds and no
+        parts (NaN).
+
+    Examples
+    --------
+    >>> y = [0, 1, 1, 1, 0, 1] * 20
+    >>> table = evaluate(y, [0.1, 0.8, 0.9, 0.4, 0.6, 0.7] * 20)
+    >>> table.loc[["brier_score", "accuracy"], "value"].round(3)
+    metric
+    brier_score    0.290
+    accuracy       0.667
+    Name: value, dtype: float64
+    >>> both = {"sharp": [0.1, 0.8, 0.9, 0.4, 0.6, 0.7] * 20, "vague": [0.5] * 120}
+    >>> table = evaluate(y, both, baseline="vague")
+    >>> table.columns.tolist()
+    ['method', 'value', 'low', 'high', 'difference', 'difference_low', 'difference_high']
+    """
+    check_confidence(confidence)
+    several = isinstance(y_proba, Mapping)
+    methods = _check_methods(y_proba, baseline)
+    scored = {
+        name: check_scored(
+            y, P, classes=classes, sample_weight=sample_weight, normalized=normalized
+        )
+        for name, P in methods.items()
+    }
+    some = next(iter(scored.values()))
+    units = units_of(groups, some)
+    tables = {
+        name: _AllStatistics(items, cost_matrix, honest_statistic(items, units, random_state))
+        for name, items in scored.items()
+    }
+    replicates: dict[str, list[Matrix]] = {name: [] for name in tables}
+    for counts in resample_counts(units, n_bootstrap, random_state):
+        for name, table in tables.items():
+            replicates[name].append(table(counts))
+    once = np.ones((some.n_items, 1))
+    values = {name: table(once)[:, 0] for name, table in tables.items()}
+    drawn = {
+        name: np.hstack(blocks) if blocks else np.empty((values[name].shape[0], 0))
+        for name, blocks in replicates.items()
+    }
+    frames = []
+    for name, table in tables.items():
+        frame = _with_bounds(table.names, values[name], drawn[name], confidence)
+        if several:
+            frame.insert(0, "method", name)
+        if baseline is not None:
+            difference = _with_bounds(
+                table.names,
+                values[name] - values[baseline],
+                drawn[name] - drawn[baseline],
+                confidence,
+                difference=True,
+            )
+            frame[["difference", "difference_low", "difference_high"]] = difference
+        frames.append(frame)
+    return pd.concat(frames)
+
+
+class _AllStatistics:
+    """Every row of the table as a function of item counts: (n, B) -> (len(names), B)."""
+
+    def __init__(
+        self, scored: Scored, cost_matrix: ArrayLike | None, parts: DecompositionStatistic | None
+    ) -> None:
+        self._parts = parts
+        self._single = {
+            "brier_score": brier_statistic(scored),
+            "log_loss": log_loss_statistic(scored),
+            "accuracy": accuracy_statistic(scored),
+        }
+        if cost_matrix is not None:
+            self._single["expected_cost"] = expected_cost_statistic(scored, cost_matrix=cost_matrix)
+        self._single |= {
+            "ece_top_label": ece_statistic(scored),
+            "ece_top_label_debiased": ece_statistic(scored, debias=True),
+            "ece_top_label_debiased_l2": ece_statistic(scored, debias=True, norm="l2"),
+            "ece_top_label_equal_width": ece_statistic(scored, binning="equal-width"),
+            "ece_class_wise": ece_statistic(scored, kind="class-wise"),
+            "smooth_calibration_error": smooth_statistic(scored),
+        }
+        self.names = ["brier_score", *(f"brier_{part}" for part in _PARTS_SHOWN)]
+        self.names += [name for name in self._single if name not in self.names]
+
+    def __call__(self, counts: Matrix) -> Matrix:
+        found = {name: statistic(counts) for name, statistic in self._single.items()}
+        if self._parts is None:
+            nothing = np.full(counts.shape[1], np.nan)
+            found |= {f"brier_{part}": nothing for part in _PARTS_SHOWN}
+        else:
+            parts = dict(zip(self._parts.names, self._parts(counts), strict=True))
+            found |= {f"brier_{part}": parts[part] for part in _PARTS_SHOWN}
+        return np.stack([found[name] for name in self.names])
+
+
+def _with_bounds(
+    names: list[str],
+    values: Matrix,
+    replicates: Matrix,
+    confidence: float,
+    *,
+    difference: bool = False,
+) -> pd.DataFrame:
+    rows = []
+    for name, value, row in zip(names, values, replicates, strict=True):
+        centred = name in _CALIBRATION_ERRORS
+        floor = 0.0 if centred and not difference else -np.inf
+        interval = "centred" if centred else "percentile"
+        rows.append(interval_of(float(value), row, confidence, interval, floor=floor))
+    index = pd.Index(names, name="metric")
+    return pd.DataFrame(rows, index=index, columns=["value", "low", "high"])
+
+
+def _check_methods(y_proba: Any, baseline: str | None) -> dict[str, Any]:
+    methods = dict(y_proba) if isinstance(y_proba, Mapping) else {"": y_proba}
+    if not methods:
+        raise ValueError("evaluate got an empty dict of methods. Pass at least one y_proba.")
+    if baseline is not None and baseline not in methods:
+        raise ValueError(
+            f"evaluate: baseline must name one of the methods {list(methods)}; got {baseline!r}. "
+            "Pass y_proba as a dict of name to probabilities."
+        )
+    return methods

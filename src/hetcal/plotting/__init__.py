@@ -1,0 +1,8 @@
+"""Displays: objects that hold computed data; ``plot()`` draws it, ``frame()`` returns it.
+
+matplotlib is imported when something is drawn, not before (``pip install 'hetcal[plot]'``).
+"""
+
+from hetcal.plotting.reliability import ReliabilityDisplay
+
+__all__ = ["ReliabilityDisplay"]

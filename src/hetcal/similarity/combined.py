@@ -1,0 +1,129 @@
+"""One similarity on the features and one on the probabilities, added with a learned weight."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from hetcal.kernels.votes import VoteRule, Voters, vote_with_matrix
+from hetcal.similarity.base import BaseSimilarity, Matrix
+
+_CANDIDATES = np.linspace(0.0, 1.0, 11)
+
+
+class CombinedSimilarity(BaseSimilarity):
+    r"""The weighted sum :math:`s = a\, s_x + (1 - a)\, s_p`.
+
+    Parameters
+    ----------
+    on_features, on_proba : BaseSimilarity
+        The similarity of the features and that of the probabilities.
+    weight : float or "auto", default="auto"
+        The share a of the features; ``"auto"`` takes, from eleven candidates, the one whose honest
+        vote on the calibration items has the smallest Brier score.
+
+    Attributes
+    ----------
+    weight_ : float
+        The share a in use.
+    scores_ : dict of float to float
+        Honest Brier score of every candidate (empty when ``weight`` was given).
+    """
+
+    def __init__(
+        self,
+        on_features: BaseSimilarity,
+        on_proba: BaseSimilarity,
+        *,
+        weight: float | str = "auto",
+    ):
+        self.on_features = on_features
+        self.on_proba = on_proba
+        self.weight = weight
+
+    def fit(
+        self,
+        Z: Any,
+        codes: NDArray[np.int64],
+        *,
+        n_proba: int = 0,
+        sample_weight: Matrix | None = None,
+    ) -> Self:
+        """Fit both parts and choose their weight."""
+        if not 0 < n_proba < Z.shape[1]:
+            raise ValueError(
+                "CombinedSimilarity needs both features and probabilities. Pass X with at least "
+                "one feature, and an augment= that adds the probabilities."
+            )
+        self.n_proba_ = n_proba
+        self.on_features_ = clone(self.on_features)
+        self.on_proba_ = clone(self.on_proba)
+        features, proba = self._parts(Z)
+        self.on_features_.fit(features, codes, sample_weight=sample_weight)
+        self.on_proba_.fit(proba, codes, n_proba=n_proba, sample_weight=sample_weight)
+        self.scores_: dict[float, float] = {}
+        if self.weight == "auto":
+            self.scores_ = self._honest_scores(codes, sample_weight)
+            self.weight_ = min(self.scores_, key=self.scores_.__getitem__)
+        else:
+            self.weight_ = float(self.weight)
+        if not 0 <= self.weight_ <= 1:
+            raise ValueError(
+                f"CombinedSimilarity: weight must be 'auto' or in [0, 1]; got {self.weight!r}."
+            )
+        return self
+
+    @property
+    def n_items_(self) -> int:
+        """Number of calibration items."""
+        return self.on_features_.n_items_
+
+    def pairwise(self, Z: Any) -> Matrix:
+        """Return the weighted sum of both similarities."""
+        features, proba = self._parts(Z)
+        return self._blend(self.on_features_.pairwise(features), self.on_proba_.pairwise(proba))
+
+    def honest_pairwise(self, rows: slice) -> Matrix:
+        """Return the weighted sum of both honest similarities."""
+        return self._blend(
+            self.on_features_.honest_pairwise(rows), self.on_proba_.honest_pairwise(rows)
+        )
+
+    def extend(self, Z: Any) -> None:
+        """Add calibration items to both parts."""
+        features, proba = self._parts(Z)
+        self.on_features_.extend(features)
+        self.on_proba_.extend(proba)
+
+    def _parts(self, Z: Any) -> tuple[Any, Any]:
+        return Z[:, : -self.n_proba_], Z[:, -self.n_proba_ :]
+
+    def _blend(self, features: Matrix, proba: Matrix, weight: float | None = None) -> Matrix:
+        a = self.weight_ if weight is None else weight
+        with np.errstate(invalid="ignore"):
+            blended = a * features + (1 - a) * proba
+        # 0 * -inf is not a number: whoever may not vote in one part may not vote at all.
+        return np.where(np.isneginf(features) | np.isneginf(proba), -np.inf, blended)
+
+    def _honest_scores(
+        self, codes: NDArray[np.int64], sample_weight: Matrix | None
+    ) -> dict[float, float]:
+        voters = Voters(codes, int(codes.max()) + 1, sample_weight)
+        truth = np.eye(voters.n_classes)[codes]
+        weight = np.ones(codes.shape[0]) if sample_weight is None else sample_weight
+        total = dict.fromkeys(_CANDIDATES.tolist(), 0.0)
+        for rows in self._chunks(self.n_items_):
+            features = self.on_features_.honest_pairwise(rows)
+            proba = self.on_proba_.honest_pairwise(rows)
+            for a in total:
+                ballot = vote_with_matrix(self._blend(features, proba, a), voters, VoteRule())
+                mass = ballot.mass.sum(axis=1, keepdims=True)
+                Q = np.divide(
+                    ballot.mass, mass, out=np.full_like(ballot.mass, 1 / truth.shape[1]),
+                    where=mass > 0,
+                )
+                total[a] += float(weight[rows] @ ((Q - truth[rows]) ** 2).sum(axis=1))
+        return {a: score / float(weight.sum()) for a, score in total.items()}

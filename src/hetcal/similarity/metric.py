@@ -1,0 +1,311 @@
+"""Similarities from a metric or a kernel on the augmented space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.metrics.pairwise import cosine_similarity, euclidean_distances
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
+
+from hetcal.kernels.votes import Ballot, VoteRule, Voters, vote_with_neighbours
+from hetcal.similarity.base import BaseSimilarity, Matrix, Neighbours, without_self
+
+# A duplicate is treated as if it lay at this fraction of the median distance.
+_DUPLICATE_FRACTION = 1e-6
+_MEDIAN_SAMPLE = 1000
+
+
+class MetricSimilarity(BaseSimilarity):
+    """Common ground of similarities that keep the calibration items and compare with them.
+
+    Parameters
+    ----------
+    scale : bool, default=True
+        Whether columns are standardised on the calibration items first. Without it, a column in
+        large units decides alone.
+    """
+
+    accepts_sparse = True
+
+    def __init__(self, *, scale: bool = True):
+        self.scale = scale
+
+    def fit(
+        self,
+        Z: Any,
+        codes: NDArray[np.int64] | None = None,
+        *,
+        n_proba: int = 0,
+        sample_weight: Matrix | None = None,
+    ) -> Self:
+        """Keep the calibration items."""
+        self.scaler_ = None
+        if self.scale:
+            # A sparse matrix would lose its zeros if it were centred.
+            self.scaler_ = StandardScaler(with_mean=not sparse.issparse(Z)).fit(Z)
+        self.Z_ = self._scaled(Z)
+        self._learn()
+        return self
+
+    @property
+    def n_items_(self) -> int:
+        """Number of calibration items."""
+        return self.Z_.shape[0]
+
+    def pairwise(self, Z: Any) -> Matrix:
+        """Return the similarities of the rows of ``Z`` to all calibration items."""
+        return self._compare(self._scaled(Z))
+
+    def extend(self, Z: Any) -> None:
+        """Add calibration items."""
+        stack = sparse.vstack if sparse.issparse(self.Z_) else np.vstack
+        self.Z_ = stack([self.Z_, self._scaled(Z)])
+        self._learn()
+
+    def honest_pairwise(self, rows: slice) -> Matrix:
+        """Return the similarities among the calibration items, -inf to themselves."""
+        return without_self(self._compare(self.Z_[rows]), rows)
+
+    def _scaled(self, Z: Any) -> Any:
+        return Z if self.scaler_ is None else self.scaler_.transform(Z)
+
+    def _learn(self) -> None:
+        """Learn whatever the comparison needs from the calibration items."""
+
+    def _compare(self, Z: Any) -> Matrix:
+        raise NotImplementedError
+
+
+class EuclideanSimilarity(MetricSimilarity):
+    """One over the Euclidean distance: the similarity of SBA-10 and SBAW-10.
+
+    Parameters
+    ----------
+    duplicates : {"floor", "paper"}, default="floor"
+        What a distance of zero means. ``"floor"``: a millionth of the median distance, so a duplicate
+        outweighs everything but neighbours stay in their order. ``"paper"``: similarity 1 to the
+        duplicates and 0 to all others, as in the published code.
+    scale : bool, default=True
+        Whether columns are standardised first (the paper does not).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> similarity = EuclideanSimilarity(scale=False).fit(np.array([[0.0], [4.0]]))
+    >>> similarity.pairwise(np.array([[2.0], [5.0]]))
+    array([[0.5, 0.5],
+           [0.2, 1. ]])
+    """
+
+    def __init__(self, *, duplicates: str = "floor", scale: bool = True):
+        super().__init__(scale=scale)
+        self.duplicates = duplicates
+
+    def _learn(self) -> None:
+        if self.duplicates not in ("floor", "paper"):
+            raise ValueError(
+                f"EuclideanSimilarity: duplicates must be 'floor' or 'paper'; got "
+                f"{self.duplicates!r}."
+            )
+        self.floor_ = _DUPLICATE_FRACTION * (_median_distance(self.Z_) or 1.0)
+        self.index_ = NearestNeighbors(algorithm="brute").fit(self.Z_)
+
+    def _compare(self, Z: Any) -> Matrix:
+        if self.duplicates == "paper":
+            return self._compare_as_published(Z)
+        return 1.0 / np.maximum(_exact_distances(Z, self.Z_, self.floor_), self.floor_)
+
+    def _compare_as_published(self, Z: Any) -> Matrix:
+        # Published to the rounding: a duplicate is seen only where the fast formula for the distance
+        # happens to give exactly zero (about two of three duplicates on letter).
+        distance = euclidean_distances(Z, self.Z_)
+        same = distance == 0
+        with np.errstate(divide="ignore"):
+            S = 1.0 / distance
+        has_duplicate = same.any(axis=1)
+        S[has_duplicate] = same[has_duplicate]
+        return S
+
+    def neighbours(self, Z: Any, n_neighbors: int) -> Neighbours:
+        """Return the nearest calibration items of each row."""
+        k = min(n_neighbors, self.n_items_)
+        distance, index = self.index_.kneighbors(self._scaled(Z), n_neighbors=k)
+        return Neighbours(index, 1.0 / np.maximum(distance, self.floor_))
+
+    def vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
+        """Vote; the nearest few are found without comparing with everyone."""
+        if self._by_index(rule):
+            near = self.neighbours(Z, rule.n_neighbors)  # type: ignore[arg-type]
+            return vote_with_neighbours(near.index, near.similarity, voters, rule)
+        return super().vote(Z, voters, rule)
+
+    def honest_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
+        """Leave-one-out vote."""
+        if not self._by_index(rule):
+            return super().honest_vote(voters, rule)
+        k = min(rule.n_neighbors, self.n_items_ - 1)  # type: ignore[type-var]
+        distance, index = self.index_.kneighbors(n_neighbors=k)  # leaves each item itself out
+        return vote_with_neighbours(index, 1.0 / np.maximum(distance, self.floor_), voters, rule)
+
+    def _by_index(self, rule: VoteRule) -> bool:
+        return (
+            rule.n_neighbors is not None and rule.threshold is None and self.duplicates == "floor"
+        )
+
+
+class CosineSimilarity(MetricSimilarity):
+    """The cosine of the angle between two items, moved from [-1, 1] to [0, 1]."""
+
+    def _compare(self, Z: Any) -> Matrix:
+        return np.clip((cosine_similarity(Z, self.Z_) + 1) / 2, 0.0, 1.0)
+
+
+class RBFSimilarity(MetricSimilarity):
+    r"""Gaussian kernel :math:`\exp(-d^2 / 2h^2)`.
+
+    Parameters
+    ----------
+    bandwidth : float or "median", default="median"
+        The width h; ``"median"`` takes the median distance between calibration items. A small one
+        leaves items without support, a large one gives everyone the class frequencies.
+    scale : bool, default=True
+        Whether columns are standardised first.
+    """
+
+    def __init__(self, *, bandwidth: float | str = "median", scale: bool = True):
+        super().__init__(scale=scale)
+        self.bandwidth = bandwidth
+
+    def _learn(self) -> None:
+        if self.bandwidth == "median":
+            self.bandwidth_ = _median_distance(self.Z_) or 1.0
+        elif isinstance(self.bandwidth, str) or not self.bandwidth > 0:
+            raise ValueError(
+                f"RBFSimilarity: bandwidth must be 'median' or a positive number; got "
+                f"{self.bandwidth!r}."
+            )
+        else:
+            self.bandwidth_ = float(self.bandwidth)
+
+    def _compare(self, Z: Any) -> Matrix:
+        return np.exp(-euclidean_distances(Z, self.Z_, squared=True) / (2 * self.bandwidth_**2))
+
+
+class CallableSimilarity(MetricSimilarity):
+    """Your own function ``similarity(A, B)`` that returns non-negative values of shape (m, n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> overlap = CallableSimilarity(lambda A, B: np.minimum(A[:, None], B[None]).sum(axis=2))
+    >>> overlap.fit(np.array([[0.2, 0.8]])).pairwise(np.array([[0.5, 0.5]]))
+    array([[0.7]])
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any], *, scale: bool = False):
+        super().__init__(scale=scale)
+        self.function = function
+
+    def _compare(self, Z: Any) -> Matrix:
+        S = np.array(self.function(Z, self.Z_), dtype=np.float64)
+        expected = (Z.shape[0], self.n_items_)
+        if S.shape != expected:
+            raise ValueError(
+                f"The similarity function returned shape {S.shape}; expected {expected}: one row "
+                "per new item and one column per calibration item."
+            )
+        _refuse_bad_similarities(S, "The similarity function returned")
+        return S
+
+
+class PrecomputedSimilarity(BaseSimilarity):
+    """Similarities that were computed elsewhere: ``X`` is the matrix itself.
+
+    At fit ``X`` holds the similarities among the calibration items (n, n), at prediction those
+    between the new and the calibration items (m, n).
+    """
+
+    def fit(
+        self,
+        Z: Any,
+        codes: NDArray[np.int64] | None = None,
+        *,
+        n_proba: int = 0,
+        sample_weight: Matrix | None = None,
+    ) -> Self:
+        """Keep the similarities among the calibration items."""
+        if n_proba:
+            raise ValueError(
+                "A precomputed similarity cannot be augmented with probabilities. Pass augment=None."
+            )
+        if Z.shape[0] != Z.shape[1]:
+            raise ValueError(
+                f"X must hold the similarities among the calibration items, so it must be square; "
+                f"got shape {Z.shape}."
+            )
+        _refuse_bad_similarities(Z, "The precomputed X holds")
+        self.Z_ = np.array(Z, dtype=np.float64)
+        return self
+
+    @property
+    def n_items_(self) -> int:
+        """Number of calibration items."""
+        return self.Z_.shape[0]
+
+    def pairwise(self, Z: Any) -> Matrix:
+        """Return the given similarities."""
+        if Z.shape[1] != self.n_items_:
+            raise ValueError(
+                f"X has {Z.shape[1]} columns but there are {self.n_items_} calibration items; "
+                "pass one column per calibration item."
+            )
+        _refuse_bad_similarities(Z, "The precomputed X holds")
+        return np.array(Z, dtype=np.float64)
+
+    def honest_pairwise(self, rows: slice) -> Matrix:
+        """Return the similarities among the calibration items, -inf to themselves."""
+        return without_self(self.Z_[rows].copy(), rows)
+
+    def extend(self, Z: Any) -> None:
+        """Refuse: the similarities of old items to new ones are not known."""
+        raise NotImplementedError(
+            "A precomputed similarity cannot be extended. Fit anew with the larger matrix."
+        )
+
+
+def _refuse_bad_similarities(S: Matrix, who: str) -> None:
+    bad = ~np.isfinite(S) | (S < 0)
+    if bad.any():
+        raise ValueError(
+            f"{who} {S[bad][0]!r}; similarities must be finite and not negative. For distances, "
+            "pass 1 / (1 + distance) or exp(-distance)."
+        )
+
+
+def _median_distance(Z: Any) -> float:
+    """Median distance between different calibration items, on at most a thousand of them."""
+    step = max(1, Z.shape[0] // _MEDIAN_SAMPLE)
+    distance = euclidean_distances(Z[::step][:_MEDIAN_SAMPLE])
+    between = distance[np.triu_indices_from(distance, k=1)]
+    positive = between[between > 0]
+    return float(np.median(positive)) if positive.size else 0.0
+
+
+def _exact_distances(A: Any, B: Any, small: float) -> Matrix:
+    """Euclidean distances, with those near zero recomputed so that duplicates give exactly zero.
+
+    The fast formula |a|^2 - 2ab + |b|^2 cancels for near-equal rows and leaves noise around 1e-7.
+    """
+    distance = euclidean_distances(A, B)
+    rows, columns = np.nonzero(distance < np.maximum(1e3 * small, 1e-5))
+    for start in range(0, rows.shape[0], 4096):
+        i, j = rows[start : start + 4096], columns[start : start + 4096]
+        difference = A[i] - B[j]
+        squared = difference.multiply(difference) if sparse.issparse(A) else difference**2
+        distance[i, j] = np.sqrt(np.asarray(squared.sum(axis=1)).ravel())
+    return distance

@@ -1,0 +1,69 @@
+"""scikit-learn's own checks on everything that is, or can be made, a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.linear_model import RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration.precomputed import PrecomputedProba
+from hetcal.calibration.registry import get_calibrator, list_calibrators
+from hetcal.calibration.wrapper import LocallyCalibratedClassifier
+from tests.calibration.adaptor import CalibratorAsClassifier
+
+WEIGHT_CHECKS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+DRAWS = "the calibrator draws bootstrap samples: a weight of 2 is not the same draw as two rows"
+FEW_COLUMNS = "the check's X has two columns for three classes: one column per class is needed"
+
+
+def _draws_at_random(calibrator):
+    return "random_state" in calibrator.get_params()
+
+
+def _expected_failures(estimator):
+    calibrator = estimator.calibrator
+    if not isinstance(calibrator, GlobalCalibrator) and _draws_at_random(calibrator):
+        return dict.fromkeys(WEIGHT_CHECKS, DRAWS)
+    return {}
+
+
+WRAPPERS = [
+    LocallyCalibratedClassifier(calibrator="temperature"),
+    LocallyCalibratedClassifier(RidgeClassifier(), get_calibrator("temperature")),
+    LocallyCalibratedClassifier(GaussianNB(), get_calibrator("platt")),
+]
+
+
+@parametrize_with_checks(WRAPPERS)
+def test_wrapper(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [PrecomputedProba(kind="logits")],
+    expected_failed_checks=lambda _: dict.fromkeys(
+        [
+            "check_classifiers_train",
+            "check_classifiers_classes",
+            "check_estimators_fit_returns_self",
+            "check_estimators_overwrite_params",
+            "check_readonly_memmap_input",
+        ],
+        FEW_COLUMNS,
+    ),
+)
+def test_precomputed(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [CalibratorAsClassifier(get_calibrator(name)) for name in list_calibrators()],
+    expected_failed_checks=_expected_failures,
+)
+def test_calibrators_by_name(estimator, check):
+    check(estimator)

@@ -1,0 +1,108 @@
+"""The command line from outside: text, exit codes, and a quick start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from hetcal._version import __version__
+from hetcal.cli import _app, _demo, main
+from hetcal.kernels import core_name
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return ended.value.code or 0
+
+
+def test_version_names_the_core_and_the_libraries(capsys):
+    assert call("--version") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"hetcal {__version__} (")
+    assert {"native": "compiled core", "pure": "pure Python core"}[core_name()] in shown
+    for name in ("Python", "numpy", "scipy", "scikit-learn"):
+        assert name in shown
+
+
+def test_help_shows_commands_and_where_to_start(capsys):
+    assert call("--help") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for words in ("demo", "--version", "Start with hetcal demo", "Exit codes: 0 done"):
+        assert words in shown
+
+
+def test_demo_help(capsys):
+    assert call("demo", "-h") == 0
+    shown = capsys.readouterr().out
+    for option in ("--seed", "--out", "--quiet"):
+        assert option in shown
+
+
+def test_no_command_shows_the_help(capsys):
+    assert call() in {0, 2}
+    printed = capsys.readouterr()
+    assert "Usage: hetcal" in printed.out + printed.err
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["demo", "--seed", "x"], ["--nonsense"]])
+def test_a_command_that_is_not_understood(arguments, capsys):
+    assert call(*arguments) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_error_is_one_line_with_the_remedy(monkeypatch, capsys):
+    monkeypatch.setattr(_demo, "run_demo", raising(ValueError("no [such]\n  thing. Remedy: rest.")))
+    assert call("demo") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == "error: no [such] thing. Remedy: rest.\n"
+
+
+def test_debug_shows_the_traceback(monkeypatch):
+    monkeypatch.setattr(_demo, "run_demo", raising(ValueError("deep inside")))
+    monkeypatch.setenv("HETCAL_DEBUG", "")  # restored afterwards, since --debug sets it
+    with pytest.raises(ValueError, match="deep inside"):
+        main(["--debug", "demo"])
+
+
+def test_interruption(monkeypatch):
+    monkeypatch.setattr(_demo, "run_demo", raising(KeyboardInterrupt()))
+    assert call("demo") == _app.EXIT_INTERRUPTED
+
+
+def test_wrong_core_is_one_line_too(monkeypatch, capsys):
+    monkeypatch.setenv("HETCAL_CORE", "fast")
+    assert call("--version") == 1
+    assert "HETCAL_CORE must be one of auto, pure, native" in capsys.readouterr().err
+
+
+def test_starts_quickly_because_heavy_libraries_wait():
+    code = """
+import sys
+from hetcal.cli import main
+try:
+    main(["--version"])
+except SystemExit as ended:
+    heavy = {"sklearn", "pandas", "scipy", "matplotlib"} & set(sys.modules)
+    assert ended.code in (None, 0) and not heavy, heavy
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def raising(error: BaseException):
+    def replacement(**_: object) -> None:
+        raise error
+
+    return replacement

@@ -1,0 +1,145 @@
+"""The package as a whole: it imports quickly, quietly and with its required dependencies only."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import hetcal
+from hetcal.kernels import core_name
+
+ROOT = Path(__file__).parents[1]
+# Every optional library; a plain install has none of them.
+EXTRAS = ("matplotlib", "polars", "pyarrow", "skops", "torch", "dask")
+
+# Makes the named modules as good as not installed, in a fresh interpreter.
+BLOCK = """
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Refuse())
+"""
+
+
+def in_fresh_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_version_is_that_of_the_metadata():
+    try:
+        installed = metadata.version("hetcal")
+    except metadata.PackageNotFoundError:
+        pytest.skip("hetcal runs from its source folder and is not installed")
+    assert hetcal.__version__ == installed
+    assert re.match(r"\d+\.\d+\.\d+", hetcal.__version__)
+
+
+@pytest.mark.parametrize("name", hetcal.__all__)
+def test_public_names_resolve(name):
+    assert getattr(hetcal, name) is not None
+    assert name in dir(hetcal)
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = hetcal.nonsense
+
+
+def test_import_is_quiet_and_changes_nothing():
+    code = """
+import os, sys, threading, warnings, time
+before = dict(os.environ), warnings.filters[:], threading.active_count(), os.getcwd()
+started = time.process_time()
+import hetcal
+seconds = time.process_time() - started
+assert before == (dict(os.environ), warnings.filters[:], threading.active_count(), os.getcwd())
+heavy = {"sklearn", "pandas", "matplotlib", "typer", "rich"} & set(sys.modules)
+assert not heavy, heavy
+assert seconds < 0.5, seconds
+"""
+    done = in_fresh_python(code)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_plain_install_is_enough():
+    code = (
+        BLOCK.format(blocked=EXTRAS)
+        + """
+import numpy as np
+import hetcal
+from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.metrics import evaluate
+for name in hetcal.__all__:
+    getattr(hetcal, name)
+data = make_hidden_heterogeneity(200, random_state=0)
+calibrator = hetcal.get_calibrator("temperature").fit(None, data.y, y_proba=data.y_proba)
+Q = calibrator.predict_proba(y_proba=data.y_proba)
+assert np.allclose(Q.sum(axis=1), 1)
+assert len(evaluate(data.y, Q, n_bootstrap=5))
+from hetcal.plotting import ReliabilityDisplay
+display = ReliabilityDisplay.from_predictions(data.y, Q)
+try:
+    display.plot()
+except ImportError as error:
+    assert "pip install 'hetcal[plot]'" in str(error), error
+else:
+    raise AssertionError("plotting without matplotlib must say how to get it")
+"""
+    )
+    done = in_fresh_python(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_only_declared_dependencies_are_required():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.match(r"[\w-]+", requirement).group() for requirement in declared}
+    assert names == {
+        "numpy", "scipy", "scikit-learn", "joblib", "pandas", "narwhals", "typer", "rich",
+    }  # fmt: skip
+    assert not [requirement for requirement in declared if "<" in requirement], "no upper caps"
+
+
+def test_wrong_core_is_an_error_with_a_remedy():
+    code = "from hetcal.kernels import core_name; core_name()"
+    done = in_fresh_python(code, HETCAL_CORE="fast")
+    assert done.returncode == 1
+    assert "HETCAL_CORE must be one of auto, pure, native; got 'fast'. Unset it" in done.stderr
+
+
+def test_pure_core_can_be_chosen():
+    code = "from hetcal.kernels import core_name; print(core_name())"
+    assert in_fresh_python(code, HETCAL_CORE="pure").stdout.strip() == "pure"
+
+
+def test_native_core_is_used_or_its_absence_is_an_error():
+    code = "from hetcal.kernels import core_name; print(core_name())"
+    done = in_fresh_python(code, HETCAL_CORE="native")
+    built = in_fresh_python(code, HETCAL_CORE="auto").stdout.strip() == "native"
+    if built:
+        assert done.stdout.strip() == "native"
+    else:
+        assert "without its compiled core" in done.stderr
+
+
+def test_the_core_in_use_has_a_name():
+    assert core_name() in {"native", "pure"}
+
+
+def test_typed():
+    assert (Path(hetcal.__path__[0]) / "py.typed").is_file()

@@ -1,0 +1,66 @@
+"""README, documentation and examples keep their word: what they show runs."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+# A fenced block, and whether the line before it marks it as planned.
+BLOCK = re.compile(r"(?P<planned><!-- planned -->\n)?```python\n(?P<code>.*?)```", re.DOTALL)
+BLOCKS = [
+    pytest.param(match["code"], id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, match in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8")))
+    if not match["planned"]
+]
+
+
+def commands() -> list[str]:
+    """Return the lines of the README's shell blocks."""
+    shell = re.findall(r"```bash\n(.*?)```", README, re.DOTALL)
+    return [line for block in shell for line in block.splitlines() if line]
+
+
+@pytest.mark.parametrize("code", BLOCKS)
+def test_python_blocks_run(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "block", "exec"), {"__name__": "block"})
+    close_figures()
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "picture.png")])
+    runpy.run_path(str(script))
+
+
+def close_figures() -> None:
+    """Forget figures that a block has opened; many open ones are a warning, and so an error."""
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+def test_there_is_python_to_run():
+    assert len(BLOCKS) > 3
+
+
+def test_the_test_command_is_the_one_of_ci():
+    [command] = [line for line in commands() if "pytest" in line and "pip install" in line]
+    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+def test_pictures_and_links_exist():
+    targets = re.findall(r"\]\(([^)#]+)\)|src=\"([^\"]+)\"", README)
+    local = [a or b for a, b in targets if not (a or b).startswith("http")]
+    assert local
+    assert [target for target in local if not (ROOT / target).exists()] == []

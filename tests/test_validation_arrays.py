@@ -1,0 +1,229 @@
+"""Probabilities, logits, labels, weights, groups: what is accepted, and what each error says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from hetcal._validation import (
+    check_columns_match_classes,
+    check_groups,
+    check_labels,
+    check_logits,
+    check_one_kind,
+    check_proba,
+    check_same_rows,
+    check_sample_weight,
+    check_two_classes,
+)
+
+P = [[0.25, 0.75], [0.5, 0.5]]
+CONTAINERS = {
+    "list": lambda rows: rows,
+    "numpy": np.array,
+    "float32": lambda rows: np.array(rows, dtype=np.float32),
+    "object": lambda rows: np.array(rows, dtype=object),
+    "fortran": np.asfortranarray,
+    "pandas": pd.DataFrame,
+    "polars": lambda rows: pl.DataFrame(rows, schema=["a", "b"], orient="row"),
+    "nullable": lambda rows: pd.DataFrame(rows, dtype="Float64"),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("check", [check_proba, check_logits])
+def test_containers(container, check):
+    result = check(CONTAINERS[container](P))
+    assert result.dtype == np.float64
+    np.testing.assert_array_equal(result, P)
+
+
+def test_read_only_input_is_left_alone():
+    rows = np.array(P)
+    rows.setflags(write=False)
+    np.testing.assert_array_equal(check_proba(rows), P)
+
+
+@pytest.mark.parametrize(
+    "column", [[0.25, 0.5], np.array([[0.25], [0.5]]), pd.Series([0.25, 0.5]), pl.Series([0.25, 0.5])]
+)
+def test_one_column_is_the_second_class(column):
+    np.testing.assert_array_equal(check_proba(column), [[0.75, 0.25], [0.5, 0.5]])
+    np.testing.assert_array_equal(check_logits(column), [[0, 0.25], [0, 0.5]])
+
+
+def test_rounded_rows_are_scaled_and_noise_is_left():
+    np.testing.assert_allclose(check_proba([[0.33, 0.33, 0.33]]), 1 / 3)
+    rows = np.array([[0.1, 0.2, 0.7 + 1e-9]])
+    np.testing.assert_array_equal(check_proba(rows), rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[0.5, 0.5], [0.9, 0.47]], "Row 1 of y_proba sums to 1.37.*logits="),
+        ([[0.5, 0.5], [60, 40]], "Row 1 of y_proba sums to 100.*divide by 100"),
+        ([[-0.1, 1.1]], "Row 0 of y_proba holds -0.1; .* negative.*logits="),
+        ([[-3.0, 2.0]], "negative.*pass them as logits="),
+        ([[np.nan, 1.0]], r"Row 0 of y_proba holds NaN \(1 such rows\).*Drop the rows"),
+        ([[np.inf, 0.0]], "Row 0 of y_proba"),
+        ([0.5, 1.5], "Row 1 of y_proba is 1.5; a single column.*percentages"),
+        ([0.5, 150.0], "Row 1 of y_proba is 150.*logits="),
+        ([["a", "b"]], "y_proba must hold numbers; got values such as 'a'.*Convert"),
+        (np.zeros((0, 2)), "y_proba is empty.*at least one row"),
+        (np.zeros((2, 0)), "one column per class"),
+        (np.zeros((2, 2, 2)), "one column per class"),
+        (None, "y_proba is missing. Pass y_proba="),
+        (0.5, "one row per item"),
+        (np.array([[0.5 + 1j, 0.5]]), "Complex data not supported"),
+    ],
+)
+def test_bad_probabilities(rows, message):
+    with pytest.raises(ValueError, match=message):
+        check_proba(rows)
+
+
+def test_sparse_probabilities():
+    with pytest.raises(TypeError, match=r"y_proba is a sparse matrix; pass a dense"):
+        check_proba(sparse.csr_array(np.array(P)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[np.nan, 1.0]], "holds NaN"),
+        ([[1.0, 2.0], [np.inf, 0.0]], "Row 1 of logits holds infinity. Clip the logits"),
+    ],
+)
+def test_bad_logits(rows, message):
+    with pytest.raises(ValueError, match=message):
+        check_logits(rows)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "codes"),
+    [
+        (["cat", "bird", "cat"], ["bird", "cat"], [1, 0, 1]),
+        ([10, 3, 7], [3, 7, 10], [2, 0, 1]),
+        ([True, False], [False, True], [1, 0]),
+        ([1.0, 0.0, 2.0], [0.0, 1.0, 2.0], [1, 0, 2]),
+        (np.array([[1], [0]]), [0, 1], [1, 0]),
+        (np.array(["b", "a"], dtype=object), ["a", "b"], [1, 0]),
+        (pd.Series(["b", "a"], dtype="category"), ["a", "b"], [1, 0]),
+        (pd.Series(["b", "a"], dtype="string"), ["a", "b"], [1, 0]),
+        (pd.Series([5, 2], dtype="Int64"), [2, 5], [1, 0]),
+        (pd.Series([True, False], dtype="boolean"), [False, True], [1, 0]),
+        (pl.Series(["b", "a"]), ["a", "b"], [1, 0]),
+        (pl.Series(["b", "a"], dtype=pl.Categorical), ["a", "b"], [1, 0]),
+        (pd.DataFrame({"y": [1, 0]}), [0, 1], [1, 0]),
+    ],
+)
+def test_labels_of_any_kind(labels, classes, codes):
+    found_codes, found = check_labels(labels)
+    assert found.tolist() == classes
+    assert found_codes.tolist() == codes
+
+
+def test_classes_fix_the_order_and_may_be_missing():
+    codes, classes = check_labels(["b", "c", "b"], classes=["c", "a", "b"])
+    assert codes.tolist() == [2, 0, 2]
+    assert classes.tolist() == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "message"),
+    [
+        (["a", "z"], ["a", "b"], r"not in classes: \['z'\].*Add them to classes"),
+        ([0, 1], ["0", "1"], r"not in classes: \['0', '1'\].*fix the labels"),
+        (["a", "b"], ["a"], "at least two classes"),
+        (["a", "b"], ["a", "b", "a"], "'a' more than once"),
+        ([0.2, 0.8], None, "Unknown label type.*pass them as y_proba"),
+        ([0.0, np.inf], None, "infinity"),
+        ([0.0, np.nan], None, "1 missing label.*row 1.*Drop the rows"),
+        (["a", None], None, "1 missing label.*row 1.*Drop the rows"),
+        ([], None, "y is empty.*at least one label"),
+        (np.zeros((2, 2)), None, "1d array.*single column"),
+        (None, None, "y is missing"),
+    ],
+)
+def test_bad_labels(labels, classes, message):
+    with pytest.raises(ValueError, match=message):
+        check_labels(labels, classes)
+
+
+@pytest.mark.parametrize("labels", [["a", 1], np.array(["a", 1.5], dtype=object)])
+def test_mixed_labels(labels):
+    if isinstance(labels, list):
+        labels = np.array(labels, dtype=object)
+    with pytest.raises(TypeError, match=r"mixes labels of different types.*astype\(str\)"):
+        check_labels(labels)
+
+
+def test_one_class_only():
+    with pytest.raises(ValueError, match="one class only.*Collect items of another class"):
+        check_two_classes(np.array([1, 1]), np.array(["a", "b"]))
+
+
+def test_rows_must_match():
+    assert check_same_rows(X=None, y=[1, 2], y_proba=np.array(P)) == 2
+    with pytest.raises(ValueError, match="X has 3 rows but y has 2.*select the same rows"):
+        check_same_rows(X=np.zeros((3, 1)), y=[1, 2])
+    with pytest.raises(ValueError, match="X is empty.*at least one row"):
+        check_same_rows(X=np.zeros((0, 1)), y=[])
+
+
+def test_columns_and_classes():
+    classes = np.array(["bird", "cat"])
+    with pytest.raises(ValueError, match=r"3 columns but 2 classes were found.*Pass classes="):
+        check_columns_match_classes(3, classes)
+    with pytest.raises(ValueError, match="3 columns but 2 classes were named.*one column"):
+        check_columns_match_classes(3, classes, given=True)
+
+
+def test_exactly_one_kind_of_output():
+    assert check_one_kind(P, None, caller="c") == "y_proba"
+    assert check_one_kind(None, P, caller="c", fitted="logits") == "logits"
+    with pytest.raises(ValueError, match="both y_proba and logits. Pass exactly one"):
+        check_one_kind(P, P, caller="c")
+    with pytest.raises(ValueError, match="pass y_proba= .* or logits="):
+        check_one_kind(None, None, caller="c")
+    with pytest.raises(ValueError, match=r"c was fitted with y_proba; predict_proba needs y_proba"):
+        check_one_kind(None, None, caller="c", fitted="y_proba")
+    with pytest.raises(ValueError, match="but got logits. Pass y_proba="):
+        check_one_kind(None, P, caller="c", fitted="y_proba")
+
+
+def test_weights():
+    np.testing.assert_array_equal(check_sample_weight(None, 2), [1, 1])
+    np.testing.assert_array_equal(check_sample_weight(pl.Series([1, 2]), 2), [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1, 2, 3], "has 3 values but there are 2 rows"),
+        ([1, -1], "row 1 has .*-1.*weight to 0"),
+        ([1, np.nan], "finite"),
+        ([0, 0], "zero for every row"),
+        (1.0, "one weight per row"),
+        (["a", "b"], "must hold numbers"),
+        (np.ones((2, 2)), "1d array"),
+    ],
+)
+def test_bad_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        check_sample_weight(weight, 2)
+
+
+def test_groups():
+    assert check_groups(None, 2) is None
+    assert check_groups(["b", "a", "b"], 3).tolist() == [1, 0, 1]
+    with pytest.raises(ValueError, match="single value 'a'.*groups=None"):
+        check_groups(["a", "a"], 2)
+    with pytest.raises(ValueError, match="has 3 values but there are 2 rows"):
+        check_groups(["a", "b", "a"], 2)
+    with pytest.raises(ValueError, match="missing"):
+        check_groups(["a", None], 2)

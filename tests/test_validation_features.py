@@ -1,0 +1,230 @@
+"""FeatureEncoder: tables of any kind to numbers, by an encoding that is checked at predict."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from hetcal._exceptions import UnknownCategoryWarning
+from hetcal._validation import FeatureEncoder
+
+NAN = np.nan
+TABLE = {"age": [31.0, 58.0, 44.0], "region": ["north", "south", "north"], "member": [True, False, True]}
+ENCODED = np.array([[31.0, 1.0, 0.0, 1.0], [58.0, 0.0, 1.0, 0.0], [44.0, 1.0, 0.0, 1.0]])
+
+
+def _categorical(dtype):
+    return pl.DataFrame(TABLE, schema_overrides={"region": dtype})
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame(TABLE),
+        pl.DataFrame(TABLE),
+        pd.DataFrame(TABLE).astype({"region": "category"}),
+        pd.DataFrame(TABLE).astype({"region": object}),
+        pd.DataFrame(TABLE).astype({"region": "string", "age": "Float64", "member": "boolean"}),
+        _categorical(pl.Categorical),
+        _categorical(pl.Enum(["south", "north", "west"])),
+    ],
+    ids=["pandas", "polars", "category", "object", "nullable", "Categorical", "Enum"],
+)
+def test_containers_agree(table):
+    encoder = FeatureEncoder().fit(table)
+    assert encoder.feature_names_out_ == ["age", "region=north", "region=south", "member"]
+    np.testing.assert_array_equal(encoder.transform(table), ENCODED)
+    assert encoder.n_features_in_ == 3
+    assert encoder.feature_names_in_.tolist() == ["age", "region", "member"]
+
+
+def test_levels_of_one_library_are_those_of_the_other():
+    encoder = FeatureEncoder().fit(pd.DataFrame(TABLE))
+    np.testing.assert_array_equal(encoder.transform(pl.DataFrame(TABLE)), ENCODED)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, bool, object])
+def test_arrays(dtype):
+    X = np.array([[0, 1], [1, 1]], dtype=dtype)
+    X.setflags(write=False)
+    result = FeatureEncoder().fit_transform(X)
+    assert result.dtype == np.float64
+    np.testing.assert_array_equal(result, [[0, 1], [1, 1]])
+
+
+def test_lists():
+    np.testing.assert_array_equal(FeatureEncoder().fit_transform([[1, 2], [3, 4]]), [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"a": [1.0, NAN, 3.0, 7.0]}),
+        pd.DataFrame({"a": pd.array([1, None, 3, 7], dtype="Int64")}),
+        pd.DataFrame({"a": np.array([1, None, 3, 7], dtype=object)}),
+        pl.DataFrame({"a": [1, None, 3, 7]}),
+        pl.DataFrame({"a": [1.0, NAN, 3.0, 7.0]}),
+        np.array([[1.0], [NAN], [3.0], [7.0]]),
+    ],
+    ids=["nan", "Int64", "object", "polars-null", "polars-nan", "array"],
+)
+def test_missing_numbers_stay_or_become_the_median(table):
+    kept = FeatureEncoder().fit_transform(table)
+    np.testing.assert_array_equal(kept[:, 0], [1, NAN, 3, 7])
+    filled = FeatureEncoder(missing="impute").fit_transform(table)
+    np.testing.assert_array_equal(filled[:, 0], [1, 3, 3, 7])
+
+
+def test_a_column_without_any_number_is_filled_with_zero():
+    X = np.array([[NAN, 1.0], [NAN, 2.0]])
+    np.testing.assert_array_equal(FeatureEncoder(missing="impute").fit_transform(X)[:, 0], [0, 0])
+
+
+def test_the_median_is_that_of_fit():
+    encoder = FeatureEncoder(missing="impute").fit(np.array([[1.0], [2.0], [9.0]]))
+    np.testing.assert_array_equal(encoder.transform(np.array([[NAN], [100.0]])), [[2], [100]])
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("missing", ["keep", "impute"])
+def test_a_missing_category_is_none_of_the_levels(library, missing):
+    table = library({"region": ["north", None, "south"]})
+    result = FeatureEncoder(missing=missing).fit_transform(table)
+    np.testing.assert_array_equal(result, [[1, 0], [0, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_unknown_levels_are_counted(library):
+    encoder = FeatureEncoder().fit(library({"region": ["north", "south"]}))
+    new = library({"region": ["west", "north", "west", "east", None]})
+    with pytest.warns(UnknownCategoryWarning, match=r"'region' holds 3 value\(s\).*\(east, west\)"):
+        result = encoder.transform(new)
+    np.testing.assert_array_equal(result, [[0, 0], [1, 0], [0, 0], [0, 0], [0, 0]])
+
+
+def test_many_levels_are_text_unless_they_are_declared():
+    table = pd.DataFrame({"note": [f"note {i}" for i in range(101)]})
+    with pytest.raises(ValueError, match=r"'note' of X is text with 101 distinct.*Drop it, encode"):
+        FeatureEncoder().fit(table)
+    declared = table.astype({"note": "category"})
+    assert FeatureEncoder().fit_transform(declared).shape == (101, 101)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)],
+        [datetime.datetime(2020, 1, 1), datetime.datetime(2021, 1, 1)],
+        [datetime.timedelta(1), datetime.timedelta(2)],
+    ],
+    ids=["date", "datetime", "duration"],
+)
+def test_dates_are_refused(library, values):
+    with pytest.raises(TypeError, match=r"'when'.*(Leave it out|Encode it)"):
+        FeatureEncoder().fit(library({"when": values, "x": [1.0, 2.0]}))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pl.DataFrame({"x": [[1, 2], [3]]}),
+        pl.DataFrame({"x": [{"a": 1}, {"a": 2}]}),
+        pd.DataFrame({"x": [[1, 2], [3]]}),
+        pd.DataFrame({"x": [{"a": 1}, {"a": 2}]}),
+    ],
+    ids=["polars-list", "polars-struct", "pandas-list", "pandas-dict"],
+)
+def test_nested_columns_are_refused(table):
+    with pytest.raises(TypeError, match=r"'x'.*(Leave it out|Encode it)"):
+        FeatureEncoder().fit(table)
+
+
+def test_text_in_an_array():
+    with pytest.raises(ValueError, match=r"text such as 'red'.*Pass a pandas or polars table"):
+        FeatureEncoder().fit(np.array([["red", "1"], ["blue", "2"]], dtype=object))
+
+
+@pytest.mark.parametrize("X", [np.array([[1.0], [np.inf]]), pd.DataFrame({"a": [1.0, -np.inf]})])
+def test_infinity(X):
+    with pytest.raises(ValueError, match=r"infinity in row 1, column 0.*Clip such values"):
+        FeatureEncoder().fit(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros(3), "Expected 2D array.*Reshape"),
+        (np.zeros((0, 2)), r"0 sample\(s\).*at least one row"),
+        (np.zeros((2, 0)), r"0 feature\(s\).*at least one feature"),
+        (pd.DataFrame({"a": []}), r"0 sample\(s\).*at least one row"),
+        (np.zeros((2, 2), dtype=complex), "Complex data not supported"),
+    ],
+    ids=["1d", "no rows", "no columns", "empty table", "complex"],
+)
+def test_shapes(X, message):
+    with pytest.raises(ValueError, match=message):
+        FeatureEncoder().fit(X)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_other_columns_at_predict(library):
+    encoder = FeatureEncoder().fit(library({"a": [1.0], "b": [2.0]}))
+    with pytest.raises(ValueError, match=r"missing: \['b'\]; unexpected: \['c'\].*same columns"):
+        encoder.transform(library({"a": [1.0], "c": [2.0]}))
+    with pytest.raises(ValueError, match=r"column 0 was 'a' and is 'b'. Reorder"):
+        encoder.transform(library({"b": [1.0], "a": [2.0]}))
+    with pytest.raises(ValueError, match=r"unexpected: \['c'\]"):
+        encoder.transform(library({"a": [1.0], "b": [2.0], "c": [3.0]}))
+
+
+def test_other_width_at_predict():
+    encoder = FeatureEncoder().fit(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="has 2 features, but .* expecting 3.*same columns"):
+        encoder.transform(np.zeros((2, 2)))
+
+
+def test_an_array_after_a_table_with_categories():
+    encoder = FeatureEncoder().fit(pd.DataFrame(TABLE))
+    with pytest.raises(ValueError, match="plain array now. Pass a table"):
+        encoder.transform(np.zeros((1, 3)))
+
+
+def test_text_where_numbers_were():
+    encoder = FeatureEncoder().fit(pd.DataFrame({"a": [1.0, 2.0]}))
+    with pytest.raises(ValueError, match="numeric at fit .* Convert it to numbers"):
+        encoder.transform(pd.DataFrame({"a": ["x", "y"]}))
+    with pytest.raises(ValueError, match="numeric at fit .* Convert it to numbers"):
+        encoder.transform(pd.DataFrame({"a": ["x", "y"]}, dtype=object))
+
+
+def test_numbers_where_categories_were():
+    encoder = FeatureEncoder().fit(pd.DataFrame({"a": ["1", "2"]}))
+    with pytest.warns(UnknownCategoryWarning, match=r"holds 2 value\(s\)"):
+        encoder.transform(pd.DataFrame({"a": [1.0, 2.0]}))
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+def test_sparse_only_where_allowed(kind):
+    X = kind(np.eye(3))
+    with pytest.raises(TypeError, match=r"sparse.*X.toarray\(\)"):
+        FeatureEncoder().fit(X)
+    encoder = FeatureEncoder(allow_sparse=True).fit(X)
+    assert sparse.issparse(encoder.transform(X))
+    np.testing.assert_array_equal(encoder.transform(X).toarray(), np.eye(3))
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        encoder.transform(sparse.eye_array(4))
+    with pytest.raises(ValueError, match="infinity"):
+        encoder.transform(kind(np.full((1, 3), np.inf)))
+
+
+def test_refit_forgets():
+    encoder = FeatureEncoder(missing="impute").fit(pd.DataFrame(TABLE))
+    encoder.fit(np.zeros((2, 2)))
+    assert encoder.feature_names_in_ is None
+    assert encoder.feature_names_out_ == ["x0", "x1"]
