@@ -48,7 +48,8 @@ def test_read_only_input_is_left_alone():
 
 
 @pytest.mark.parametrize(
-    "column", [[0.25, 0.5], np.array([[0.25], [0.5]]), pd.Series([0.25, 0.5]), pl.Series([0.25, 0.5])]
+    "column",
+    [[0.25, 0.5], np.array([[0.25], [0.5]]), pd.Series([0.25, 0.5]), pl.Series([0.25, 0.5])],
 )
 def test_one_column_is_the_second_class(column):
     np.testing.assert_array_equal(check_proba(column), [[0.75, 0.25], [0.5, 0.5]])

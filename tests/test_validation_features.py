@@ -14,7 +14,11 @@ from hetcal._exceptions import UnknownCategoryWarning
 from hetcal._validation import FeatureEncoder
 
 NAN = np.nan
-TABLE = {"age": [31.0, 58.0, 44.0], "region": ["north", "south", "north"], "member": [True, False, True]}
+TABLE = {
+    "age": [31.0, 58.0, 44.0],
+    "region": ["north", "south", "north"],
+    "member": [True, False, True],
+}
 ENCODED = np.array([[31.0, 1.0, 0.0, 1.0], [58.0, 0.0, 1.0, 0.0], [44.0, 1.0, 0.0, 1.0]])
 
 
@@ -58,7 +62,9 @@ def test_arrays(dtype):
 
 
 def test_lists():
-    np.testing.assert_array_equal(FeatureEncoder().fit_transform([[1, 2], [3, 4]]), [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(
+        FeatureEncoder().fit_transform([[1, 2], [3, 4]]), [[1, 2], [3, 4]]
+    )
 
 
 @pytest.mark.parametrize(

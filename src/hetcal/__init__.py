@@ -25,10 +25,12 @@ if TYPE_CHECKING:
         VectorScaling,
         get_calibrator,
     )
+    from hetcal.heterogeneity import HiddenHeterogeneity
 
 _HOME = {
     "BetaCalibration": "hetcal.calibration",
     "BiasCorrectedTemperatureScaling": "hetcal.calibration",
+    "HiddenHeterogeneity": "hetcal.heterogeneity",
     "HistogramBinning": "hetcal.calibration",
     "IsotonicCalibration": "hetcal.calibration",
     "LocallyCalibratedClassifier": "hetcal.calibration",
@@ -45,6 +47,7 @@ __all__ = [
     "__version__",
     "BetaCalibration",
     "BiasCorrectedTemperatureScaling",
+    "HiddenHeterogeneity",
     "HistogramBinning",
     "IsotonicCalibration",
     "LocallyCalibratedClassifier",

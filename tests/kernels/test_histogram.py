@@ -1,6 +1,8 @@
 """Step maps: equal-mass histograms and the isotonic map, against naive loops."""
 
 import bisect
+import itertools
+import math
 
 import numpy as np
 import pytest
@@ -23,8 +25,9 @@ def unpack(items):
 
 def runs_by_loop(score, target, n_bins):
     """The published rule, item by item."""
-    runs = [list(run) for run in np.array_split(np.sort(score), n_bins)]
-    edges = {(left[-1] + right[0]) / 2 for left, right in zip(runs[:-1], runs[1:], strict=True)}
+    length = math.ceil(len(score) / n_bins)
+    runs = [np.sort(score)[i : i + length] for i in range(0, len(score), length)]
+    edges = {(left[-1] + right[0]) / 2 for left, right in itertools.pairwise(runs)}
     edges = sorted(edges | {1.0})
     bins = [[] for _ in edges]
     for s, t in zip(score, target, strict=True):

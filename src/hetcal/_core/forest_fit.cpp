@@ -22,9 +22,9 @@ class ForestFitter {
                 throw std::invalid_argument("labels must lie in [0, n_classes)");
         nb::gil_scoped_release release;
         if (X.n_items <= 65536)
-            narrow_ = std::make_unique<RankCodes<std::uint16_t>>(rank_codes<std::uint16_t>(X));
+            narrow_ = std::make_unique<Codes<std::uint16_t>>(X);
         else
-            wide_ = std::make_unique<RankCodes<std::uint32_t>>(rank_codes<std::uint32_t>(X));
+            wide_ = std::make_unique<Codes<std::uint32_t>>(X);
     }
 
     // Grows one tree per seed. Children count from the first of these trees; `in_bag` has a row per tree.
@@ -54,13 +54,21 @@ class ForestFitter {
 
   private:
     template <class Code>
-    void grow_all(const RankCodes<Code> &ranked, const std::uint32_t *seeds, std::uint8_t *in_bag,
+    struct Codes {
+        explicit Codes(const FloatMatrix &X) : ranked(rank_codes<Code>(X)), by_row(codes_by_row(ranked)) {}
+        RankCodes<Code> ranked;
+        std::vector<Code> by_row;
+    };
+
+    template <class Code>
+    void grow_all(const Codes<Code> &codes, const std::uint32_t *seeds, std::uint8_t *in_bag,
                   std::size_t n_jobs, std::vector<GrownTree> &trees) const {
         std::vector<std::unique_ptr<TreeGrower<Code>>> growers(std::max<std::size_t>(n_jobs, 1));
         parallel_for(trees.size(), n_jobs, [&](std::size_t t, std::size_t worker) {
             auto &grower = growers[worker];
             if (!grower)
-                grower = std::make_unique<TreeGrower<Code>>(ranked, labels_.data(), n_classes_, options_);
+                grower = std::make_unique<TreeGrower<Code>>(codes.ranked, codes.by_row.data(), labels_.data(),
+                                                            n_classes_, options_);
             trees[t] = grower->grow(seeds[t], in_bag + (options_.bootstrap ? t * labels_.size() : 0));
         });
     }
@@ -76,8 +84,8 @@ class ForestFitter {
     std::vector<std::int32_t> labels_;
     std::uint32_t n_classes_;
     GrowOptions options_;
-    std::unique_ptr<RankCodes<std::uint16_t>> narrow_;
-    std::unique_ptr<RankCodes<std::uint32_t>> wide_;
+    std::unique_ptr<Codes<std::uint16_t>> narrow_;
+    std::unique_ptr<Codes<std::uint32_t>> wide_;
 };
 
 }  // namespace

@@ -33,9 +33,11 @@ template <class Code>
 class TreeGrower {
   public:
     // `labels` are class codes below n_classes, one per item.
-    TreeGrower(const RankCodes<Code> &ranked, const std::int32_t *labels, std::uint32_t n_classes,
-               const GrowOptions &options)
-        : ranked_(ranked), labels_(labels), n_classes_(n_classes), binary_(n_classes <= 2), options_(options),
+    // `by_row` are the same codes row after row: the few items of a small node then stay in the cache while its
+    // descendants look at one feature after the other.
+    TreeGrower(const RankCodes<Code> &ranked, const Code *by_row, const std::int32_t *labels,
+               std::uint32_t n_classes, const GrowOptions &options)
+        : ranked_(ranked), by_row_(by_row), labels_(labels), n_classes_(n_classes), binary_(n_classes <= 2), options_(options),
           inverse_(ranked.n_items + 1), counts_(ranked.n_items), total_(n_classes), left_(n_classes),
           default_(n_classes) {
         for (std::size_t n = 1; n < inverse_.size(); ++n) inverse_[n] = 1.0 / static_cast<double>(n);
@@ -99,6 +101,7 @@ class TreeGrower {
     static constexpr int kBits = 21;
     static constexpr std::uint64_t kField = (std::uint64_t(1) << kBits) - 1;
     static constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+    static constexpr std::uint32_t kSmallNode = 64;
 
     struct Split {
         std::int32_t feature = -1;
@@ -137,6 +140,18 @@ class TreeGrower {
         sorted_.resize(items_.size() + 1);
         group_code_.resize(items_.size() + 2);
         group_.resize(items_.size() + 2);
+    }
+
+    // The codes of one feature, read from whichever copy suits the size of the node.
+    struct Column {
+        const Code *first;
+        std::size_t stride;
+        Code operator[](std::uint32_t item) const { return first[item * stride]; }
+    };
+
+    Column column(std::size_t f) const {
+        if (end_ - start_ <= kSmallNode) return {by_row_ + f, ranked_.n_features};
+        return {ranked_.column(f), 1};
     }
 
     void enter_node(std::uint32_t start, std::uint32_t end) {
@@ -190,7 +205,7 @@ class TreeGrower {
 
     // Moves the items that go left to the front of the node; returns where the right ones begin.
     std::uint32_t partition(const Split &split) {
-        const Code *code = ranked_.column(static_cast<std::size_t>(split.feature));
+        const Column code = column(static_cast<std::size_t>(split.feature));
         std::uint32_t left = start_, right = 0;
         for (std::uint32_t p = start_; p < end_; ++p) {
             const std::uint32_t item = items_[p];
@@ -245,7 +260,7 @@ class TreeGrower {
     }
 
     bool is_varying(std::int32_t feature) const {
-        const Code *code = ranked_.column(static_cast<std::size_t>(feature));
+        const Column code = column(static_cast<std::size_t>(feature));
         if (!ranked_.has_close[feature]) {
             const Code first = code[items_[start_]];
             for (std::uint32_t p = start_ + 1; p < end_; ++p)
@@ -264,7 +279,7 @@ class TreeGrower {
     // Looks at every threshold of one feature; false when the feature is constant in the node.
     bool scan_feature(std::int32_t feature, Split &best) {
         const std::size_t f = static_cast<std::size_t>(feature);
-        const Code *code = ranked_.column(f);
+        const Column code = column(f);
         const Code common = ranked_.most_frequent[f];
         std::uint32_t m = 0;  // entries whose code is not the commonest
         for (std::uint32_t p = start_; p < end_; ++p) {
@@ -514,7 +529,7 @@ class TreeGrower {
         best_proxy_ = -std::numeric_limits<double>::infinity();
         for (std::int32_t feature; (feature = sampler.next(random)) >= 0;) {
             const std::size_t f = static_cast<std::size_t>(feature);
-            const Code *code = ranked_.column(f);
+            const Column code = column(f);
             const float *value = ranked_.distinct(f);
             Code low = std::numeric_limits<Code>::max(), high = 0;
             for (std::uint32_t p = start_; p < end_; ++p) {
@@ -581,6 +596,7 @@ class TreeGrower {
     }
 
     const RankCodes<Code> &ranked_;
+    const Code *by_row_;
     const std::int32_t *labels_;
     std::uint32_t n_classes_;
     bool binary_;

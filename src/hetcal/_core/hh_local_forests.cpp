@@ -121,8 +121,7 @@ class Worker {
     Neighbourhood hood_;
     Labels labels_;
     std::vector<std::uint16_t> present_;  // local class -> class
-    Tree tree_;
-    std::vector<std::uint16_t> draws_;
+    std::vector<Growing> trees_;
     std::vector<double> in_bag_, out_of_bag_, vote_;  // [item][alpha][class]
     std::vector<std::uint32_t> n_oob_;
 
@@ -163,13 +162,17 @@ class Worker {
         in_bag_.assign(size * width, 0.0);
         out_of_bag_.assign(size * width, 0.0);
         n_oob_.assign(size, 0);
-        draws_.resize(size);
         grower_.begin(hood_, labels_);
-        for (std::size_t t = 0; t < p_.seeds.size() && !stop_; ++t) {
-            randoms_.draw(t, size, draws_.data());
-            grower_.grow(draws_.data(), randoms_.splitter(t), p_.seeds[t], tree_);
-            add_votes(tree_);
+        trees_.resize(p_.seeds.size());
+        for (std::size_t t = 0; t < trees_.size(); ++t) {
+            trees_[t].seed = p_.seeds[t];
+            trees_[t].random = randoms_.splitter(t);
+            trees_[t].draws.resize(size);
+            randoms_.draw(t, size, trees_[t].draws.data());
         }
+        grower_.grow(trees_, stop_);
+        // Votes are added in the order of the trees: out-of-bag ties are decided by the last bit.
+        for (std::size_t t = 0; t < trees_.size() && !stop_; ++t) add_votes(trees_[t].tree);
     }
 
     void add_votes(const Tree &tree) {

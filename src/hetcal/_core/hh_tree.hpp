@@ -1,12 +1,17 @@
-// One unpruned decision tree on a bootstrap sample of a neighbourhood: all features, Gini, leaves of one item.
+// Unpruned decision trees on bootstrap samples of a neighbourhood: all features, Gini, leaves of one item.
+//
+// Trees grow depth first, left child first, because scikit-learn draws its random numbers in that order. Large nodes
+// are searched many trees at a time (hh_lanes.hpp); below them each tree goes on alone, on sorted lists of its own.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
 #include "hh_columns.hpp"
+#include "hh_lanes.hpp"
 #include "sklearn_random.hpp"
 
 namespace hetcal::hh {
@@ -24,6 +29,31 @@ struct Tree {
     std::vector<Node> nodes;
     std::vector<std::uint32_t> counts;  // node * n_classes + class: number of draws
     std::vector<Item> bag, oob;         // items drawn, and not drawn, arranged by leaf
+};
+
+// A node that waits for its turn.
+struct Pending {
+    std::int32_t parent;
+    bool is_left;
+    double impurity;
+    std::uint32_t bag_low, bag_high, oob_low, oob_high;
+    std::uint32_t spans_low, spans_high;  // its sorted lists, in TreeGrower::spans_; kUnlisted: none were made yet
+    std::uint32_t known_constants;
+
+    static constexpr std::uint32_t kUnlisted = 0xffffffff;
+    bool is_listed() const { return spans_low != kUnlisted; }
+    std::uint32_t n_items() const { return bag_high - bag_low; }
+};
+
+// A tree that grows.
+struct Growing {
+    Tree tree;
+    std::vector<Pending> stack;
+    std::vector<std::uint16_t> draws;   // how often each item was drawn
+    std::vector<std::uint32_t> packed;  // two classes: draws, and draws of class 1 in the upper half
+    std::uint32_t seed = 0;
+    SplitterRandom random{0};
+    FeatureSampler sampler{0, 0};
 };
 
 // The labels of a neighbourhood, classes numbered 0 to n_classes - 1 among those present.
@@ -46,7 +76,7 @@ class TreeGrower {
     TreeGrower(const SortedColumns &columns, bool exact)
         : columns_(columns), exact_(exact),
           pristine_sampler_(std::uint32_t(columns.ranks.n_features), std::uint32_t(columns.ranks.n_features)),
-          sampler_(pristine_sampler_), stamp_(columns.ranks.n_features, 0) {}
+          stamp_(columns.ranks.n_features, 0) {}
 
     // Prepares for the trees of one neighbourhood.
     void begin(const Neighbourhood &hood, const Labels &labels) {
@@ -56,49 +86,59 @@ class TreeGrower {
         for (std::uint32_t i = 1; i <= hood.size; ++i) inverse_[i] = 1.0 / i;
         left_.assign(labels.n_classes, 0);
         totals_.resize(labels.n_classes);
-        packed_.resize(hood.size);
+        goes_left_.resize(hood.size);
+        in_node_.assign(hood.size, 0);
+        // With few features the exact search that follows the lanes would cost more than they save.
+        const bool use_lanes = walk_.n_lanes > 0 && hood.spans.size() >= 32 && hood.entries.size() >= 1000;
+        large_ = use_lanes ? std::max(16u, hood.size / kSmallNode) : 0xffffffffu;
     }
 
-    // `draws`: how often each item was drawn. `random`: the tree's splitter generator, `seed` its seed.
-    void grow(const std::uint16_t *draws, SplitterRandom random, std::uint32_t seed, Tree &tree) {
-        draws_ = draws;
-        random_ = random;
-        seed_ = seed;
-        if (exact_) sampler_ = pristine_sampler_;
-        start_tree(tree);
-        while (!stack_.empty()) {
-            const Pending pending = stack_.back();
-            stack_.pop_back();
-            grow_node(pending, tree);
+    // Grows every tree; their draws, seed and random are set.
+    void grow(std::vector<Growing> &trees, const std::atomic<bool> &stop) {
+        waiting_.clear();
+        for (std::size_t t = 0; t < trees.size() && !stop; ++t) {
+            plant(trees[t]);
+            if (advance(trees[t])) waiting_.push_back(&trees[t]);
+        }
+        std::size_t next = 0;
+        while (next < waiting_.size() && !stop) {
+            const std::size_t end = std::min<std::size_t>(waiting_.size(), next + walk_.n_lanes);
+            search_lanes(next, end);
+            for (std::size_t lane = 0; next < end; ++lane) {
+                Growing *tree = waiting_[next++];
+                set_tree(*tree);
+                const Pending pending = pop();
+                grow_node(pending, std::int32_t(lane));
+                if (advance(*tree)) waiting_.push_back(tree);
+            }
         }
     }
 
   private:
-    struct Pending {
-        std::int32_t parent;
-        bool is_left;
-        double impurity;
-        std::uint32_t bag_low, bag_high, oob_low, oob_high;
-        std::uint32_t spans_low, spans_high;  // in spans_; empty for a node that will be a leaf
-        std::uint32_t known_constants;
-    };
+    static constexpr std::uint32_t kSmallNode = 16;  // nodes below this part of the neighbourhood leave the lanes
+    static constexpr std::int32_t kAlone = -1;
 
     const SortedColumns &columns_;
     const bool exact_;
-    FeatureSampler pristine_sampler_, sampler_;
-    SplitterRandom random_{0};
-    std::uint32_t seed_ = 0;
+    const FeatureSampler pristine_sampler_;
+    const Walk walk_ = best_walk();
 
     const Neighbourhood *hood_ = nullptr;
     const Labels *labels_ = nullptr;
+    std::vector<double> inverse_;  // 1 / n
+    std::uint32_t large_ = 0;      // items from which a node is searched in a lane
+    std::vector<Growing *> waiting_;
+    LaneNodes lanes_;
+
+    // The tree in work.
+    Growing *growing_ = nullptr;
     const std::uint16_t *draws_ = nullptr;
-    std::vector<double> inverse_;         // 1 / n
-    std::vector<std::uint32_t> packed_;   // two classes: draws, and draws of class 1 in the upper half
+    const std::uint32_t *packed_ = nullptr;
     std::vector<Entry> entries_, right_entries_;
     std::vector<Span> spans_, left_spans_;
-    std::vector<Pending> stack_;
     std::vector<Item> right_items_;
-    std::vector<std::uint8_t> goes_left_;
+    std::vector<std::uint8_t> goes_left_, in_node_;
+    std::vector<std::uint32_t> keys_;
 
     // The node in work.
     std::vector<std::int64_t> left_, totals_;
@@ -112,39 +152,134 @@ class TreeGrower {
 
     bool two_classes() const { return labels_->n_classes == 2; }
 
-    void start_tree(Tree &tree) {
-        const std::uint32_t n = hood_->size;
+    void set_tree(Growing &growing) {
+        growing_ = &growing;
+        draws_ = growing.draws.data();
+        packed_ = growing.packed.data();
+    }
+
+    Pending pop() {
+        const Pending pending = growing_->stack.back();
+        growing_->stack.pop_back();
+        return pending;
+    }
+
+    void plant(Growing &growing) {
+        Tree &tree = growing.tree;
         tree.nodes.clear();
         tree.counts.clear();
         tree.bag.clear();
         tree.oob.clear();
-        for (std::uint32_t i = 0; i < n; ++i) (draws_[i] ? tree.bag : tree.oob).push_back(Item(i));
+        for (std::uint32_t i = 0; i < hood_->size; ++i) (growing.draws[i] ? tree.bag : tree.oob).push_back(Item(i));
+        growing.packed.resize(hood_->size);
         if (two_classes())
-            for (std::uint32_t i = 0; i < n; ++i)
-                packed_[i] = draws_[i] * (labels_->y[i] ? 0x10001u : 1u);
-        goes_left_.resize(n);
-        entries_.resize(hood_->entries.size());
-        spans_.clear();
-        std::uint32_t write = 0;
-        for (const Span &span : hood_->spans) {
-            const std::uint32_t low = write;
-            for (std::uint32_t i = span.low; i < span.middle; ++i) {
-                entries_[write] = hood_->entries[i];
-                write += draws_[hood_->entries[i].item] != 0;
-            }
-            const std::uint32_t middle = write;
-            for (std::uint32_t i = span.middle; i < span.high; ++i) {
-                entries_[write] = hood_->entries[i];
-                write += draws_[hood_->entries[i].item] != 0;
-            }
-            if (write > low) spans_.push_back({span.feature, low, middle, write});
-        }
-        stack_.clear();
-        stack_.push_back({-1, false, std::numeric_limits<double>::infinity(), 0, std::uint32_t(tree.bag.size()), 0,
-                          std::uint32_t(tree.oob.size()), 0, std::uint32_t(spans_.size()), 0});
+            for (std::uint32_t i = 0; i < hood_->size; ++i)
+                growing.packed[i] = growing.draws[i] * (labels_->y[i] ? 0x10001u : 1u);
+        if (exact_) growing.sampler = pristine_sampler_;
+        growing.stack.assign(1, {-1, false, std::numeric_limits<double>::infinity(), 0, std::uint32_t(tree.bag.size()),
+                                 0, std::uint32_t(tree.oob.size()), Pending::kUnlisted, Pending::kUnlisted, 0});
     }
 
-    void grow_node(const Pending &pending, Tree &tree) {
+    // Grows the tree until it is complete, or (true) until its next node is to be searched in a lane.
+    bool advance(Growing &growing) {
+        set_tree(growing);
+        while (!growing.stack.empty()) {
+            Pending &next = growing.stack.back();
+            if (!next.is_listed() && !is_leaf(next)) {
+                if (next.n_items() >= large_) return true;
+                list_entries(next);
+            }
+            const Pending pending = pop();
+            grow_node(pending, kAlone);
+        }
+        return false;
+    }
+
+    // Impurities of children are known; the root's is infinite until it is counted, which is late enough.
+    static bool is_leaf(const Pending &pending) {
+        return pending.n_items() < 2 || pending.impurity <= std::numeric_limits<double>::epsilon();
+    }
+
+    // Makes the sorted lists of a node.
+    void list_entries(Pending &pending) {
+        spans_.clear();
+        entries_.resize(hood_->entries.size());
+        const std::vector<Item> &bag = growing_->tree.bag;
+        const double sorting = double(pending.n_items()) * (hood_->spans.size() + 8.0 * hood_->entries.size() / hood_->size);
+        const bool sort = sorting < 0.8 * hood_->entries.size();
+        for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i) in_node_[bag[i]] = 1;
+        std::uint32_t write = 0;
+        for (const Span &span : hood_->spans) {
+            const Span listed = sort ? sort_span(span, pending, write) : filter_span(span, write);
+            write = listed.high;
+            if (listed.high > listed.low) spans_.push_back(listed);
+        }
+        for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i) in_node_[bag[i]] = 0;
+        pending.spans_low = 0;
+        pending.spans_high = std::uint32_t(spans_.size());
+    }
+
+    // The entries of the items marked in in_node_, written to entries_ from `write` on.
+    Span filter_span(const Span &span, std::uint32_t write) {
+        const Entry *from = hood_->entries.data();
+        Entry *to = entries_.data();
+        const std::uint32_t low = write;
+        for (std::uint32_t i = span.low; i < span.middle; ++i) {
+            to[write] = from[i];
+            write += in_node_[from[i].item];
+        }
+        const std::uint32_t middle = write;
+        for (std::uint32_t i = span.middle; i < span.high; ++i) {
+            to[write] = from[i];
+            write += in_node_[from[i].item];
+        }
+        return {span.feature, low, middle, write};
+    }
+
+    Span sort_span(const Span &span, const Pending &pending, std::uint32_t write) {
+        const Code *code = columns_.ranks.column(span.feature);
+        const Code common = columns_.ranks.most_frequent[span.feature];
+        const std::vector<Item> &bag = growing_->tree.bag;
+        keys_.resize(pending.n_items() + 1);
+        std::uint32_t count = 0, below = 0;
+        for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i) {
+            const Code c = code[hood_->members[bag[i]]];
+            keys_[count] = (std::uint32_t(c) << 16) | bag[i];
+            count += c != common;
+            below += c < common;
+        }
+        std::sort(keys_.begin(), keys_.begin() + count);
+        for (std::uint32_t i = 0; i < count; ++i)
+            entries_[write + i] = {Code(keys_[i] >> 16), Item(keys_[i] & 0xffff)};
+        return {span.feature, write, write + below, write + count};
+    }
+
+    // Scores of every feature for the next nodes of the waiting trees [begin, end), one lane each.
+    void search_lanes(std::size_t begin, std::size_t end) {
+        const std::uint32_t width = walk_.n_lanes;
+        lanes_.n_classes = labels_->n_classes;
+        lanes_.counts.assign(std::size_t(hood_->size) * width, 0.0f);
+        lanes_.totals.assign(lanes_.n_classes * width, 0.0f);
+        lanes_.left.resize(lanes_.n_classes * width);
+        lanes_.best.resize(hood_->spans.size() * width);
+        std::fill_n(lanes_.weight, kMostLanes, 0.0f);
+        for (std::size_t lane = 0; begin + lane < end; ++lane) {
+            const Growing &growing = *waiting_[begin + lane];
+            const Pending &pending = growing.stack.back();
+            for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i) {
+                const Item item = growing.tree.bag[i];
+                const float count = growing.draws[item];
+                lanes_.counts[item * width + lane] = count;
+                lanes_.totals[labels_->y[item] * width + lane] += count;
+                lanes_.weight[lane] += count;
+            }
+        }
+        walk_.run(*hood_, labels_->y.data(), lanes_);
+    }
+
+    // `lane`: where the node was searched, or kAlone.
+    void grow_node(const Pending &pending, std::int32_t lane) {
+        Tree &tree = growing_->tree;
         const std::int32_t id = std::int32_t(tree.nodes.size());
         if (pending.parent >= 0) {
             Node &parent = tree.nodes[pending.parent];
@@ -157,7 +292,10 @@ class TreeGrower {
                               pending.oob_low, pending.oob_high});
         if (n_items_ < 2 || impurity <= std::numeric_limits<double>::epsilon()) return;
 
-        scan_features(pending);
+        if (lane == kAlone)
+            scan_features(pending);
+        else
+            scan_features_of_lane(pending, std::uint32_t(lane));
         std::uint32_t constants = 0;
         const Candidate *best = exact_ ? choose_like_sklearn(pending, constants) : choose_at_random(id);
         if (best == nullptr) return;
@@ -177,8 +315,7 @@ class TreeGrower {
         n_items_ = pending.bag_high - pending.bag_low;
     }
 
-    // Finds every split whose score may equal the best one's, and the features that vary in the node.
-    void scan_features(const Pending &pending) {
+    void begin_scan() {
         candidates_.clear();
         varying_.clear();
         best_score_ = 0;
@@ -186,16 +323,51 @@ class TreeGrower {
         const double n = double(weight_);
         tolerance_ = two_classes() ? 1e-12 * n * n : 1e-12 * n;
         ++clock_;
+    }
+
+    // Finds every split whose score may equal the best one's, and the features that vary in the node.
+    void scan_features(const Pending &pending) {
+        begin_scan();
         for (std::uint32_t s = pending.spans_low; s < pending.spans_high; ++s) {
             const Span &span = spans_[s];
             if (is_constant(span)) continue;
             varying_.push_back(s);
             stamp_[span.feature] = clock_;
-            if (two_classes())
-                scan<true>(span);
-            else
-                scan<false>(span);
+            scan(span);
         }
+    }
+
+    // The same, where single-precision scores tell which features need not be looked at.
+    void scan_features_of_lane(const Pending &pending, std::uint32_t lane) {
+        begin_scan();
+        const std::uint32_t width = walk_.n_lanes;
+        float best = 0;
+        for (std::size_t s = 0; s < hood_->spans.size(); ++s) best = std::max(best, lanes_.best[s * width + lane]);
+        // Counts are exact in single precision up to this weight, so only a few roundings separate the scores.
+        const float bar = weight_ <= kLargestLaneWeight ? best * (1 - 1e-5f) : -1.0f;
+        const std::vector<Item> &bag = growing_->tree.bag;
+        if (entries_.size() < hood_->size) entries_.resize(hood_->size);
+        for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i) in_node_[bag[i]] = 1;
+        for (std::size_t s = 0; s < hood_->spans.size(); ++s) {
+            const Span &span = hood_->spans[s];
+            const float score = lanes_.best[s * width + lane];
+            const bool unsure = columns_.ranks.has_close[span.feature];  // the walk takes close values as different
+            if (score == 0) continue;
+            if (score >= bar || unsure) {
+                const Span listed = filter_span(span, 0);
+                if (is_constant(listed)) continue;
+                scan(listed);
+            }
+            stamp_[span.feature] = clock_;
+        }
+        for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i) in_node_[bag[i]] = 0;
+    }
+
+    void scan(const Span &span) {
+        if (two_classes())
+            scan<true>(span);
+        else
+            scan<false>(span);
     }
 
     bool has_common(const Span &span) const { return span.high - span.low < n_items_; }
@@ -273,16 +445,17 @@ class TreeGrower {
             for (const Candidate &candidate : candidates_) stamp_[candidate.feature] = clock_;
         }
         std::int32_t chosen = -1, feature;
-        sampler_.begin_node(pending.known_constants);
-        while ((feature = sampler_.next(random_)) >= 0) {
+        FeatureSampler &sampler = growing_->sampler;
+        sampler.begin_node(pending.known_constants);
+        while ((feature = sampler.next(growing_->random)) >= 0) {
             if (stamp_[feature] < varies) {
-                sampler_.mark_constant();
+                sampler.mark_constant();
                 continue;
             }
-            sampler_.mark_evaluated();
+            sampler.mark_evaluated();
             if (tied && chosen < 0 && stamp_[feature] == clock_) chosen = feature;
         }
-        constants = sampler_.end_node();
+        constants = sampler.end_node();
         if (!tied) return candidates_.empty() ? nullptr : &candidates_[0];
         for (const Candidate &candidate : candidates_)
             if (std::int32_t(candidate.feature) == chosen) return &candidate;
@@ -292,7 +465,7 @@ class TreeGrower {
     const Candidate *choose_at_random(std::int32_t node) {
         keep_best_candidates();
         if (candidates_.empty()) return nullptr;
-        std::uint64_t bits = (std::uint64_t(seed_) << 32) ^ std::uint64_t(node) * 0x9e3779b97f4a7c15u;
+        std::uint64_t bits = (std::uint64_t(growing_->seed) << 32) ^ std::uint64_t(node) * 0x9e3779b97f4a7c15u;
         bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
         bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
         return &candidates_[((bits >> 33) * candidates_.size()) >> 31];
@@ -334,15 +507,18 @@ class TreeGrower {
         const std::uint32_t oob_cut = partition(tree.oob, pending.oob_low, pending.oob_high, left_of);
         const bool grow_left = bag_cut - pending.bag_low > 1 && left_impurity > kEpsilon;
         const bool grow_right = pending.bag_high - bag_cut > 1 && right_impurity > kEpsilon;
-        Pending left{id, true, left_impurity, pending.bag_low, bag_cut, pending.oob_low, oob_cut, 0, 0, constants};
-        Pending right{id, false, right_impurity, bag_cut, pending.bag_high, oob_cut, pending.oob_high, 0, 0, constants};
-        if (grow_left || grow_right) {
+        constexpr std::uint32_t kUnlisted = Pending::kUnlisted;
+        Pending left{id, true, left_impurity, pending.bag_low, bag_cut, pending.oob_low, oob_cut,
+                     kUnlisted, kUnlisted, constants};
+        Pending right{id, false, right_impurity, bag_cut, pending.bag_high, oob_cut, pending.oob_high,
+                      kUnlisted, kUnlisted, constants};
+        if (pending.is_listed() && (grow_left || grow_right)) {
             for (std::uint32_t i = pending.bag_low; i < bag_cut; ++i) goes_left_[tree.bag[i]] = 1;
             for (std::uint32_t i = bag_cut; i < pending.bag_high; ++i) goes_left_[tree.bag[i]] = 0;
             split_spans(pending, grow_left, grow_right, left, right);
         }
-        stack_.push_back(right);
-        stack_.push_back(left);
+        growing_->stack.push_back(right);
+        growing_->stack.push_back(left);
     }
 
     // The largest code that goes left; codes between the two may exist outside the bag.

@@ -44,6 +44,20 @@ struct RankCodes {
     }
 };
 
+// The same codes row after row: codes[item * n_features + feature].
+template <class Code>
+std::vector<Code> codes_by_row(const RankCodes<Code> &ranked) {
+    constexpr std::size_t kTile = 32;  // small squares, so that neither side leaves the cache
+    const std::size_t n = ranked.n_items, d = ranked.n_features;
+    std::vector<Code> rows(n * d);
+    for (std::size_t f0 = 0; f0 < d; f0 += kTile)
+        for (std::size_t i0 = 0; i0 < n; i0 += kTile)
+            for (std::size_t f = f0; f < std::min(d, f0 + kTile); ++f)
+                for (std::size_t i = i0; i < std::min(n, i0 + kTile); ++i)
+                    rows[i * d + f] = ranked.codes[f * n + i];
+    return rows;
+}
+
 namespace rank_detail {
 
 // A bijection from finite floats to integers that keeps their order; the two zeros become one.

@@ -5,11 +5,13 @@ from hetcal.calibration.beta import BetaCalibration
 from hetcal.calibration.histogram import HistogramBinning
 from hetcal.calibration.isotonic import IsotonicCalibration
 from hetcal.calibration.platt import PlattScaling
+from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, list_calibrators, register_calibrator
 from hetcal.calibration.similarity import SimilarityCalibrator
 from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
 from hetcal.calibration.uncalibrated import Uncalibrated
 from hetcal.calibration.vector import VectorScaling
+from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 
 __all__ = [
     "BaseCalibrator",
@@ -18,7 +20,9 @@ __all__ = [
     "GlobalCalibrator",
     "HistogramBinning",
     "IsotonicCalibration",
+    "LocallyCalibratedClassifier",
     "PlattScaling",
+    "PrecomputedProba",
     "SimilarityCalibrator",
     "TemperatureScaling",
     "Uncalibrated",

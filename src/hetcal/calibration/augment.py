@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
 
 from hetcal._validation import FeatureEncoder
 from hetcal.calibration.base import Scores
@@ -23,7 +25,8 @@ class AugmentedSpace:
     Parameters
     ----------
     features : transformer or None
-        Applied to X first (a PCA, a network's latent layer); frozen ones are not refitted.
+        Applied to X first (a PCA, a network's latent layer). It is fitted without labels, so that
+        honest predictions stay honest; frozen ones are not refitted.
     augment : {"log-proba-scaled", "proba-scaled", "log-proba", "proba", None}
         What stands beside the features: probabilities or their logarithms, standardised on the
         calibration items or raw, or nothing.
@@ -47,16 +50,16 @@ class AugmentedSpace:
             missing="keep" if accepts_missing else "impute", allow_sparse=accepts_sparse
         )
 
-    def fit_transform(self, X: Any, codes: NDArray[np.int64], scores: Scores) -> Any:
+    def fit_transform(self, X: Any, scores: Scores, weight: Matrix) -> Any:
         """Learn the map from the calibration items and return them in the augmented space."""
-        self.features_ = None if self.features is None else clone(self.features).fit(X, codes)
+        self.features_ = None if self.features is None else self._fitted_features(X)
         self.encoder.fit(self._represented(X))
         columns = self._probability_columns(scores)
         self.n_proba = 0 if columns is None else columns.shape[1]
         self.center_, self.spread_ = 0.0, 1.0
         if columns is not None and str(self.augment).endswith("scaled"):
-            self.center_ = columns.mean(axis=0)
-            spread = columns.std(axis=0)
+            self.center_ = np.average(columns, axis=0, weights=weight)
+            spread = np.sqrt(np.average((columns - self.center_) ** 2, axis=0, weights=weight))
             self.spread_ = np.where(spread > 0, spread, 1.0)
         return self.transform(X, scores)
 
@@ -77,6 +80,16 @@ class AugmentedSpace:
         if sparse.issparse(features):
             return sparse.csr_array(sparse.hstack([features, sparse.csr_array(columns)]))
         return np.hstack([features, columns])
+
+    def _fitted_features(self, X: Any) -> Any:
+        frozen = isinstance(self.features, FrozenEstimator)
+        if not frozen and get_tags(self.features).target_tags.required:
+            raise ValueError(
+                f"features={self.features!r} learns from labels; fitted on the calibration labels it "
+                "would spoil the honest predictions. Fit it on other data and pass "
+                "FrozenEstimator(fitted transformer)."
+            )
+        return clone(self.features).fit(X)
 
     def _represented(self, X: Any) -> Any:
         return X if self.features_ is None else self.features_.transform(X)

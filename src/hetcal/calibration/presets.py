@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from hetcal.calibration.similarity import SimilarityCalibrator
+from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.similarity import EuclideanSimilarity
 
 # The published code compares items by their features as given beside probabilities, standardised for
 # the forest and raw for the neighbours.
 PAPER_SWC: dict[str, Any] = {"augment": "proba-scaled", "random_state": 0}
+PAPER_SWC_HH: dict[str, Any] = PAPER_SWC | {"heterogeneity": HiddenHeterogeneity(estimate="paper")}
 PAPER_SBA: dict[str, Any] = {
     "similarity": EuclideanSimilarity(duplicates="paper", scale=False),
     "augment": "proba",
@@ -22,6 +24,11 @@ PAPER_SBA: dict[str, Any] = {
 def swc(**params: Any) -> SimilarityCalibrator:
     """Similarity-weighted calibration: everyone votes, weighted by forest proximity."""
     return SimilarityCalibrator(**params)
+
+
+def swc_hh(**params: Any) -> SimilarityCalibrator:
+    """SWC among the items whose similarity is at least half the hidden heterogeneity."""
+    return SimilarityCalibrator(**({"heterogeneity": HiddenHeterogeneity()} | params))
 
 
 def sba(**params: Any) -> SimilarityCalibrator:

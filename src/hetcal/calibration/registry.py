@@ -131,5 +131,6 @@ register_calibrator(
     paper={"n_bins": 100, "score": "proba", "cut": "runs", "normalize": False},
 )
 register_calibrator("swc", presets.swc, paper=presets.PAPER_SWC)
+register_calibrator("swc-hh", presets.swc_hh, paper=presets.PAPER_SWC_HH)
 register_calibrator("sba", presets.sba, paper=presets.PAPER_SBA)
 register_calibrator("sbaw", presets.sbaw, paper=presets.PAPER_SBA)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -21,14 +22,17 @@ from hetcal._validation import (
     check_sample_weight,
     check_two_classes,
 )
+from hetcal._validation.containers import as_float_array, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
 from hetcal.kernels.intervals import wilson_interval
-from hetcal.kernels.votes import Ballot, VoteRule, Voters
+from hetcal.kernels.votes import Ballot, Voters, VoteRule
 from hetcal.similarity import make_similarity
 
 # New items pass through in blocks of so many rows, which bounds the memory beyond input and output.
 _BLOCK_ROWS = 1 << 16
+# Beyond this the smallest similarity of a forest, to the power, is no number any more.
+_LARGEST_POWER = 100
 
 
 class SimilarityCalibrator(BaseCalibrator):
@@ -52,7 +56,7 @@ class SimilarityCalibrator(BaseCalibrator):
     weights : {"similarity", "uniform"}, default="similarity"
         Whether the similarity decides how much a vote counts, or only who votes.
     power : float, default=1.0
-        The exponent g. Larger than 1 sharpens the vote towards the most similar items.
+        The exponent g, at most 100. Larger than 1 sharpens the vote towards the most similar items.
     heterogeneity : estimator, optional
         With one (:class:`hetcal.HiddenHeterogeneity`), only items with a similarity of at least half
         the hidden heterogeneity of t vote (SWC-HH), and the most similar one where none is left.
@@ -60,8 +64,9 @@ class SimilarityCalibrator(BaseCalibrator):
         What stands beside the features in the space of comparison. The logarithm keeps
         saturated probabilities apart, which a plain probability near 1 does not.
     features : transformer, optional
-        Applied to X before items are compared (a PCA, a network's latent layer). Wrap a fitted one
-        in :class:`sklearn.frozen.FrozenEstimator`.
+        Applied to X before items are compared (a PCA, a network's latent layer); fitted on the
+        calibration items without their labels. Wrap a fitted one in
+        :class:`sklearn.frozen.FrozenEstimator`.
     classes : array-like, optional
         The classes in the column order of ``y_proba``.
     random_state : int, default=0
@@ -166,8 +171,8 @@ class SimilarityCalibrator(BaseCalibrator):
             accepts_missing=similarity.accepts_missing,
             accepts_sparse=similarity.accepts_sparse,
         )
-        Z = self.space_.fit_transform(X, codes, scores)
-        self.n_features_in_ = self.space_.encoder.n_features_in_
+        Z = self.space_.fit_transform(X, scores, weight)
+        self.n_features_in_ = int(np.shape(X)[1])
         weighted = None if sample_weight is None else weight
         self.voters_ = Voters(codes, self.classes_.shape[0], weighted)
         self.similarity_ = similarity.fit(
@@ -221,31 +226,41 @@ class SimilarityCalibrator(BaseCalibrator):
         """Return the most probable class of each item after calibration."""
         return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
 
-    def support(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> Matrix:
+    def support(
+        self, X: Any, *, y_proba: Any = None, logits: Any = None, heterogeneity: Any = None
+    ) -> Matrix:
         """Return the calibration support of each item: the sum of similarities of its voters.
 
         Low values say that the calibration set holds little that resembles the item.
         """
-        return self.predict_proba(X, y_proba=y_proba, logits=logits, return_support=True)[1]
+        features, scores = self._new_items(X, y_proba, logits)
+        threshold = self._threshold(scores, heterogeneity)
+        return self._vote(features, scores, threshold, self.similarity_.vote).support
 
     def effective_sample_size(
-        self, X: Any, *, y_proba: Any = None, logits: Any = None
+        self, X: Any, *, y_proba: Any = None, logits: Any = None, heterogeneity: Any = None
     ) -> Matrix:
         """Return how many equally heavy votes each item's vote is worth (Kish)."""
         features, scores = self._new_items(X, y_proba, logits)
-        threshold = self._threshold(scores, None)
+        threshold = self._threshold(scores, heterogeneity)
         return self._vote(
             features, scores, threshold, self.similarity_.counted_vote
         ).effective_size
 
     def evidence(
-        self, X: Any, *, y_proba: Any = None, logits: Any = None, top: int = 10
+        self,
+        X: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        heterogeneity: Any = None,
+        top: int = 10,
     ) -> pd.DataFrame:
         """List the calibration items that voted on each new item, the heaviest first.
 
         Parameters
         ----------
-        X, y_proba, logits
+        X, y_proba, logits, heterogeneity
             New items as in :meth:`predict_proba`.
         top : int, default=10
             At most so many voters per item.
@@ -254,29 +269,24 @@ class SimilarityCalibrator(BaseCalibrator):
         -------
         pandas.DataFrame
             Columns: ``item`` (row of X), ``rank``, ``calibration_item`` (row of the calibration
-            set), ``similarity``, ``weight`` (share of the whole vote), ``label``.
+            set; those that joined later follow), ``similarity``, ``weight`` (share of the whole
+            vote), ``label``. With all voters listed, the weights by label are the probabilities.
         """
         if not (isinstance(top, int | np.integer) and top > 0):
             raise ValueError(f"top must be a positive number of voters per item; got {top!r}.")
         features, scores = self._new_items(X, y_proba, logits)
         Z = self.space_.join(features, scores)
-        rule = self._rule(self._threshold(scores, None))
-        k = top if rule.n_neighbors is None else min(top, rule.n_neighbors)
-        near = self.similarity_.neighbours(Z, k)
-        total = self.similarity_.vote(Z, self.voters_, rule).mass.sum(axis=1)
-        weight = self._voter_weights(near.index, near.similarity, rule)
-        share = np.divide(
-            weight, total[:, None], out=np.zeros_like(weight), where=total[:, None] > 0
-        )
-        item, place = np.nonzero(share > 0)
-        voter = near.index[item, place]
+        rule = self._rule(self._threshold(scores, heterogeneity))
+        votes = self.similarity_.heaviest(Z, self.voters_, rule, top)
+        item, place = np.nonzero(votes.index >= 0)
+        voter = votes.index[item, place]
         return pd.DataFrame(
             {
                 "item": item,
                 "rank": place + 1,
                 "calibration_item": voter,
-                "similarity": near.similarity[item, place],
-                "weight": share[item, place],
+                "similarity": votes.similarity[item, place],
+                "weight": votes.share[item, place],
                 "label": self.classes_[self.voters_.codes[voter]],
             }
         )
@@ -287,6 +297,7 @@ class SimilarityCalibrator(BaseCalibrator):
         *,
         y_proba: Any = None,
         logits: Any = None,
+        heterogeneity: Any = None,
         confidence: float = 0.95,
     ) -> tuple[Matrix, Matrix]:
         r"""Return an interval for the similarity-smoothed probability of each class.
@@ -299,7 +310,7 @@ class SimilarityCalibrator(BaseCalibrator):
 
         Parameters
         ----------
-        X, y_proba, logits
+        X, y_proba, logits, heterogeneity
             New items as in :meth:`predict_proba`.
         confidence : float, default=0.95
             Nominal coverage.
@@ -312,7 +323,7 @@ class SimilarityCalibrator(BaseCalibrator):
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
         features, scores = self._new_items(X, y_proba, logits)
-        threshold = self._threshold(scores, None)
+        threshold = self._threshold(scores, heterogeneity)
         ballot = self._vote(features, scores, threshold, self.similarity_.unbiased_vote)
         n_effective = ballot.effective_size
         total = ballot.mass.sum(axis=1, keepdims=True)
@@ -347,6 +358,7 @@ class SimilarityCalibrator(BaseCalibrator):
         -------
         self
         """
+        check_is_fitted(self, "similarity_")
         if self.groups_ is not None or self.heterogeneity_ is not None:
             raise ValueError(
                 "extend is not available after fit with groups= or heterogeneity=, which need the "
@@ -387,8 +399,10 @@ class SimilarityCalibrator(BaseCalibrator):
         k = self.n_neighbors
         if k is not None and not (isinstance(k, int | np.integer) and k > 0):
             raise ValueError(f"n_neighbors must be None or a positive integer; got {k!r}.")
-        if not self.power > 0:
-            raise ValueError(f"power must be positive; got {self.power!r}.")
+        if not (isinstance(self.power, Real) and 0 < self.power <= _LARGEST_POWER):
+            raise ValueError(
+                f"power must be a number above 0 and at most {_LARGEST_POWER}; got {self.power!r}."
+            )
 
     def _require_features(self, X: Any) -> None:
         if X is None:
@@ -405,7 +419,7 @@ class SimilarityCalibrator(BaseCalibrator):
 
     def _threshold(self, scores: Scores, given: Any) -> Matrix | None:
         if given is not None:
-            return check_sample_weight(given, scores.proba.shape[0]) / 2
+            return _check_heterogeneity(given, scores.proba.shape[0]) / 2
         if self.heterogeneity_ is None:
             return None
         return np.maximum(self.heterogeneity_.score_samples(scores.proba), 0.0) / 2
@@ -443,19 +457,6 @@ class SimilarityCalibrator(BaseCalibrator):
             return Q
         return ballot.mass / total[:, None]
 
-    def _voter_weights(
-        self, index: NDArray[np.int64], similarity: Matrix, rule: VoteRule
-    ) -> Matrix:
-        voting = index >= 0
-        if rule.threshold is not None:
-            passing = similarity >= rule.threshold[:, None]
-            passing[~passing.any(axis=1), 0] = True  # the most similar item votes where none passes
-            voting &= passing
-        weight = np.ones_like(similarity) if rule.uniform else similarity**rule.power
-        if self.voters_.weight is not None:
-            weight = weight * self.voters_.weight[index]
-        return np.where(voting, weight, 0.0)
-
     def _honest_probabilities(self) -> Matrix:
         P = self.scores_.proba
         if self.groups_ is not None:
@@ -489,3 +490,14 @@ def _blocks(n_rows: int) -> Iterator[slice]:
 
 def _rows_of(scores: Scores, rows: slice) -> Scores:
     return Scores(scores.proba[rows], scores.log_proba[rows])
+
+
+def _check_heterogeneity(values: Any, n_rows: int) -> Matrix:
+    """Return given hidden heterogeneity, one value per row; estimates below zero count as zero."""
+    checked = as_float_array(as_vector(values, "heterogeneity"), "heterogeneity")
+    if checked.shape[0] != n_rows or not np.isfinite(checked).all():
+        raise ValueError(
+            f"heterogeneity must hold one finite value per row of X ({n_rows}); got "
+            f"{checked.shape[0]} values, {int(np.isfinite(checked).sum())} of them finite."
+        )
+    return np.maximum(checked, 0.0)

@@ -145,9 +145,7 @@ def fit_flexible_map(
     if start is None:
         start = np.zeros(len(basis.ridge))
         start[0] = min(basis.scale, 1.0)
-    found = minimize_convex(
-        lambda theta: rows.value(theta, targets), lambda theta: rows.expand(theta, targets), start
-    )
+    found = minimize_convex(lambda theta: rows.expand(theta, targets), start)
     return FlexibleMap(basis, found.point)
 
 

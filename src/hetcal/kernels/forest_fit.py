@@ -68,7 +68,9 @@ def fit_forest(
         raise ValueError(f'fit_forest: splitter must be "best" or "random"; got {splitter!r}.')
     Z = np.asarray(Z)
     if Z.dtype != np.float32:
-        Z = Z.astype(np.float32)
+        # Beyond the range of float32 only the sign is left, which is all that a split needs.
+        largest = np.finfo(np.float32).max
+        Z = np.clip(Z, -largest, largest).astype(np.float32)
     codes = np.ascontiguousarray(codes, dtype=np.int32)
     core = native()
     if core is not None and _core_takes(Z, sample_weight, min_samples_leaf):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,23 @@ class LeafItems:
     items: NDArray[np.int32]
     n_items: int
     n_trees: Vector | None = None
+
+    @cached_property
+    def big_leaves(self) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+        """Leaves with many items as bit sets for the compiled core (made once, when first needed)."""
+        core = native()
+        if core is None:
+            raise RuntimeError("LeafItems.big_leaves belongs to the compiled core, now off.")
+        bit_row = np.empty(len(self.indptr) - 1, dtype=np.int32)
+        n_big = core.number_big_leaves(self.indptr, self.n_items, bit_row)
+        n_blocks = -(-self.n_items // core.ITEMS_PER_BIT_BLOCK)
+        bits = np.zeros((n_big, n_blocks * core.ITEMS_PER_BIT_BLOCK // 64), dtype=np.uint64)
+        core.fill_bit_sets(self.indptr, self.items, bit_row, bits)
+        return bit_row, bits
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the bit sets behind: they can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "big_leaves"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +197,7 @@ def neighbour_vote(
         At most so many voters per row, the nearest, ties in order of item.
     """
     threshold = _per_row(threshold, len(queries.leaves))
-    weight = np.ones(index.n_items) if weight is None else np.ascontiguousarray(weight, np.float64)
+    weight = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
     codes = np.ascontiguousarray(codes, dtype=np.int32)
     votes = np.zeros((len(queries.leaves), n_classes))
     sums = np.zeros((len(queries.leaves), 2))
@@ -195,7 +213,7 @@ def neighbour_vote(
             core.neighbour_vote(
                 *_core_arguments(index, part),
                 codes,
-                weight,
+                np.empty(0) if weight is None else weight,
                 threshold[rows],
                 float(power),
                 int(n_neighbors or 0),
@@ -249,6 +267,7 @@ def _core_arguments(index: LeafItems, queries: Queries) -> tuple[Any, ...]:
         queries.left_out,
         index.indptr,
         index.items,
+        *index.big_leaves,
         index.n_items,
     )
 
@@ -275,11 +294,12 @@ def _vote_pure(
     S: Matrix,
     codes: NDArray[np.int32],
     n_classes: int,
-    weight: Vector,
+    weight: Vector | None,
     threshold: Vector,
     power: float,
     n_neighbors: int | None,
 ) -> tuple[Matrix, Matrix]:
+    weight = np.ones(len(codes)) if weight is None else weight
     votes_for = (S > 0.0) & (threshold[:, None] <= S)
     if n_neighbors:
         votes_for &= _is_among_nearest(np.where(votes_for, S, 0.0), n_neighbors)

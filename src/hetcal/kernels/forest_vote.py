@@ -20,7 +20,7 @@ from scipy import sparse
 from hetcal.kernels._backend import native
 from hetcal.kernels.forest_model import Forest
 
-_DENSE_CLASSES = 4  # up to here a leaf's class weights are stored in full
+_DENSE_CLASSES = 16  # up to here a leaf's class weights are stored in full
 _ROWS_PER_CALL = 65_536  # rows between two chances to interrupt
 _PURE_ROWS_PER_CALL = 4_096
 
@@ -171,7 +171,8 @@ def _leaf_class_mass_pure(
 
 def _apply_pure(forest: Forest, Z: NDArray[Any]) -> NDArray[np.int32]:
     """Walk all rows through all trees, one level at a time."""
-    Z = Z.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):  # beyond float32 a value is infinite and goes right or left
+        Z = Z.astype(np.float32, copy=False)
     node = np.tile(forest.tree_offset[:-1], (len(Z), 1)).ravel()
     row = np.repeat(np.arange(len(Z)), forest.n_trees)
     walking = np.flatnonzero(forest.left[node] >= 0)

@@ -75,10 +75,11 @@ def fit_histogram(
 
 
 def fit_run_histogram(score: Vector, target: Vector, weight: Vector, n_bins: int) -> Histogram:
-    """Cut the sorted scores into ``n_bins`` runs of equal length, as in the published experiments.
+    """Cut the sorted scores into runs of ``ceil(n / n_bins)``, as in the published experiments.
 
-    An edge lies half-way between two runs, equal edges collapse, and a bin that ends up without items
-    gets the middle of its range as level. Runs are cut by items, or by mass where weights differ.
+    An edge lies half-way between two runs, equal edges collapse, and a bin that ends up without
+    items gets the middle of its range as level. With weights that are not whole numbers the runs
+    have the mass ``n / n_bins`` exactly.
 
     Examples
     --------
@@ -90,11 +91,12 @@ def fit_run_histogram(score: Vector, target: Vector, weight: Vector, n_bins: int
     order = np.argsort(score[used], kind="stable")
     values = score[used][order]
     cumulative = np.cumsum(weight[used][order])
-    # Run j ends at this mass: the first runs are longer by one where the items do not divide evenly.
-    quotient, longer = divmod(cumulative[-1], n_bins)
-    run = np.arange(1, n_bins)
-    ends = run * quotient + np.minimum(run, longer)
-    slack = 1e-9 * cumulative[-1]
+    total = cumulative[-1]
+    length = total / n_bins
+    if (weight == np.floor(weight)).all():
+        length = np.ceil(length)
+    ends = length * np.arange(1, n_bins)
+    slack = 1e-9 * total
     before = np.searchsorted(cumulative, ends - slack, side="left")
     after = np.searchsorted(cumulative, ends + slack, side="right")
     inside = after < values.shape[0]

@@ -16,20 +16,11 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Voters:
-    """The calibration items as voters: class codes, number of classes, weights, groups."""
+    """The calibration items as voters: class codes, number of classes, weights."""
 
     codes: NDArray[np.int64]
     n_classes: int
     weight: Matrix | None = None
-
-    @property
-    def onehot(self) -> Matrix:
-        """Weighted one-hot labels (n, K)."""
-        labels = np.zeros((self.codes.shape[0], self.n_classes))
-        labels[np.arange(self.codes.shape[0]), self.codes] = (
-            1.0 if self.weight is None else self.weight
-        )
-        return labels
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,7 @@ class Ballot:
     Attributes
     ----------
     mass : ndarray of shape (m, K)
-        Weight of the votes per class.
+        Weight of the votes per class; for a power other than 1 up to a factor per row.
     support : ndarray of shape (m,)
         Sum of the plain similarities of those who voted.
     squared : ndarray of shape (m,) or None
@@ -109,53 +100,126 @@ class Ballot:
         )
 
 
+@dataclass(frozen=True)
+class Votes:
+    """The heaviest votes on each row, all of shape (m, k) and filled with -1 and 0.
+
+    ``share`` is a vote's part of the whole vote on its row.
+    """
+
+    index: NDArray[np.int64]
+    similarity: Matrix
+    share: Matrix
+
+    @staticmethod
+    def stack(parts: list[Votes]) -> Votes:
+        """Join the lists of consecutive blocks of rows."""
+        return Votes(
+            np.concatenate([part.index for part in parts]),
+            np.concatenate([part.similarity for part in parts]),
+            np.concatenate([part.share for part in parts]),
+        )
+
+
 def vote_with_matrix(S: Matrix, voters: Voters, rule: VoteRule) -> Ballot:
     """Hold the vote for a block of similarities (m, n).
 
-    A similarity of ``-inf`` marks an item that may not vote on this row at all.
+    Nobody votes with a similarity of zero; ``-inf`` marks an item that may not vote on this row.
     """
-    voting = np.isfinite(S)
-    if rule.n_neighbors is not None and rule.n_neighbors < S.shape[1]:
-        voting &= _nearest(S, rule.n_neighbors)
-    if rule.threshold is not None:
-        voting &= _at_least(S, rule.threshold)
-    similarity = np.where(voting, S, 0.0)
-    return _count(_voting_weights(similarity, voting, rule), similarity, voters)
+    similarity, weights = _matrix_weights(S, voters, rule)
+    support = similarity.sum(axis=1) if voters.weight is None else similarity @ voters.weight
+    return Ballot(weights @ _one_hot(voters), support, (weights**2).sum(axis=1))
+
+
+def heaviest_votes(S: Matrix, voters: Voters, rule: VoteRule, top: int) -> Votes:
+    """List the heaviest votes that :func:`vote_with_matrix` counts, the heaviest first."""
+    similarity, weights = _matrix_weights(S, voters, rule)
+    order = np.argsort(-weights, axis=1, kind="stable")[:, :top]
+    share = _share(np.take_along_axis(weights, order, axis=1), weights.sum(axis=1))
+    index = np.where(share > 0, order, -1)
+    return Votes(index, np.take_along_axis(similarity, order, axis=1) * (share > 0), share)
 
 
 def vote_with_neighbours(
     index: NDArray[np.int64], similarity: Matrix, voters: Voters, rule: VoteRule
 ) -> Ballot:
     """Hold the vote among listed neighbours (m, k); index -1 marks an empty place."""
-    voting = index >= 0
-    weights = _voting_weights(np.where(voting, similarity, 0.0), voting, rule)
-    if voters.weight is not None:
-        own = voters.weight[index]
-        weights, similarity = weights * own, similarity * own
+    similarity, weights = _listed_weights(index, similarity, voters, rule)
     m, K = index.shape[0], voters.n_classes
     cell = voters.codes[index] + K * np.arange(m)[:, None]
     mass = np.bincount(cell.ravel(), weights=weights.ravel(), minlength=m * K).reshape(m, K)
-    support = np.where(voting, similarity, 0.0).sum(axis=1)
-    return Ballot(mass, support, (weights**2).sum(axis=1))
-
-
-def _voting_weights(similarity: Matrix, voting: NDArray[np.bool_], rule: VoteRule) -> Matrix:
-    if rule.uniform:
-        return voting.astype(np.float64)
-    return similarity if rule.power == 1.0 else similarity**rule.power
-
-
-def _count(weights: Matrix, similarities: Matrix, voters: Voters) -> Ballot:
-    squared = weights**2
     if voters.weight is not None:
-        squared = squared * voters.weight**2
-        similarities = similarities * voters.weight
-    return Ballot(weights @ voters.onehot, similarities.sum(axis=1), squared.sum(axis=1))
+        similarity = similarity * voters.weight[index]
+    return Ballot(mass, similarity.sum(axis=1), (weights**2).sum(axis=1))
+
+
+def heaviest_neighbours(
+    index: NDArray[np.int64],
+    similarity: Matrix,
+    voters: Voters,
+    rule: VoteRule,
+    top: int,
+    total: Matrix | None = None,
+) -> Votes:
+    """List the heaviest votes among neighbours (m, k), the heaviest first.
+
+    ``total`` is the weight of the whole vote on each row where not only the listed ones voted.
+    """
+    similarity, weights = _listed_weights(index, similarity, voters, rule)
+    share = _share(weights, weights.sum(axis=1) if total is None else total)
+    order = np.argsort(-share, axis=1, kind="stable")[:, :top]
+    index, similarity, share = (
+        np.take_along_axis(table, order, axis=1) for table in (index, similarity, share)
+    )
+    return Votes(np.where(share > 0, index, -1), similarity * (share > 0), share)
+
+
+def _matrix_weights(S: Matrix, voters: Voters, rule: VoteRule) -> tuple[Matrix, Matrix]:
+    """Return the similarities of those who vote, else 0, and the weights of their votes."""
+    voting = S > 0
+    if rule.n_neighbors is not None and rule.n_neighbors < S.shape[1]:
+        voting &= _nearest(S, rule.n_neighbors)
+    if rule.threshold is not None:
+        voting &= _at_least(np.where(voting, S, -np.inf), rule.threshold)
+    similarity = np.where(voting, S, 0.0)
+    weights = _voting_weights(similarity, rule)
+    return similarity, weights if voters.weight is None else weights * voters.weight
+
+
+def _listed_weights(
+    index: NDArray[np.int64], similarity: Matrix, voters: Voters, rule: VoteRule
+) -> tuple[Matrix, Matrix]:
+    voting = (index >= 0) & (similarity > 0)
+    if rule.threshold is not None:
+        voting &= _at_least(np.where(voting, similarity, -np.inf), rule.threshold)
+    similarity = np.where(voting, similarity, 0.0)
+    weights = _voting_weights(similarity, rule)
+    return similarity, weights if voters.weight is None else weights * voters.weight[index]
+
+
+def _voting_weights(similarity: Matrix, rule: VoteRule) -> Matrix:
+    if rule.uniform:
+        return (similarity > 0).astype(np.float64)
+    if rule.power == 1.0:
+        return similarity
+    # Relative to the most similar voter: a large power neither overflows nor leaves nothing.
+    largest = similarity.max(axis=1, keepdims=True)
+    return (similarity / np.where(largest > 0, largest, 1.0)) ** rule.power
+
+
+def _one_hot(voters: Voters) -> Matrix:
+    labels = np.zeros((voters.codes.shape[0], voters.n_classes))
+    labels[np.arange(voters.codes.shape[0]), voters.codes] = 1.0
+    return labels
+
+
+def _share(weights: Matrix, total: Matrix) -> Matrix:
+    return np.divide(weights, total[:, None], out=np.zeros_like(weights), where=total[:, None] > 0)
 
 
 def _nearest(S: Matrix, k: int) -> NDArray[np.bool_]:
-    """Mark the k most similar items of each row; among equals the later ones."""
-    order = np.argsort(S, axis=1, kind="stable")[:, -k:]
+    """Mark the k most similar items of each row; among equals the first."""
+    order = np.argsort(-S, axis=1, kind="stable")[:, :k]
     nearest = np.zeros(S.shape, dtype=bool)
     np.put_along_axis(nearest, order, True, axis=1)
     return nearest

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from hetcal.kernels.votes import Ballot, VoteRule, Voters, vote_with_matrix
+from hetcal.kernels.votes import (
+    Ballot,
+    VoteRule,
+    Voters,
+    Votes,
+    heaviest_votes,
+    vote_with_matrix,
+)
 
 Matrix = NDArray[np.float64]
 
@@ -114,9 +121,21 @@ class BaseSimilarity(BaseEstimator, ABC):
         """Vote, and keep the sum of squared weights that the effective sample size needs."""
         return self.vote(Z, voters, rule)
 
+    def unbiased_pairwise(self, Z: Any) -> Matrix:
+        """Return similarities that do not depend on the calibration items' own labels."""
+        return self.pairwise(Z)
+
     def unbiased_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
         """Vote with weights that do not depend on the voters' own labels."""
         return self.vote(Z, voters, rule)
+
+    def heaviest(self, Z: Any, voters: Voters, rule: VoteRule, top: int) -> Votes:
+        """List the heaviest votes that :meth:`vote` counts on each row, the heaviest first."""
+        parts = [
+            heaviest_votes(self.pairwise(Z[rows]), voters, rule.rows(rows), top)
+            for rows in self._chunks(Z.shape[0])
+        ]
+        return Votes.stack(parts)
 
     def neighbours(self, Z: Any, n_neighbors: int) -> Neighbours:
         """Return the most similar calibration items of each row, the most similar first."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from hetcal.kernels.votes import VoteRule, Voters, vote_with_matrix
+from hetcal.kernels.votes import Ballot, VoteRule, Voters, vote_with_matrix
 from hetcal.similarity.base import BaseSimilarity, Matrix
 
 _CANDIDATES = np.linspace(0.0, 1.0, 11)
@@ -53,6 +53,10 @@ class CombinedSimilarity(BaseSimilarity):
         sample_weight: Matrix | None = None,
     ) -> Self:
         """Fit both parts and choose their weight."""
+        if self.weight != "auto" and (isinstance(self.weight, str) or not 0 <= self.weight <= 1):
+            raise ValueError(
+                f"CombinedSimilarity: weight must be 'auto' or in [0, 1]; got {self.weight!r}."
+            )
         if not 0 < n_proba < Z.shape[1]:
             raise ValueError(
                 "CombinedSimilarity needs both features and probabilities. Pass X with at least "
@@ -70,10 +74,6 @@ class CombinedSimilarity(BaseSimilarity):
             self.weight_ = min(self.scores_, key=self.scores_.__getitem__)
         else:
             self.weight_ = float(self.weight)
-        if not 0 <= self.weight_ <= 1:
-            raise ValueError(
-                f"CombinedSimilarity: weight must be 'auto' or in [0, 1]; got {self.weight!r}."
-            )
         return self
 
     @property
@@ -85,6 +85,21 @@ class CombinedSimilarity(BaseSimilarity):
         """Return the weighted sum of both similarities."""
         features, proba = self._parts(Z)
         return self._blend(self.on_features_.pairwise(features), self.on_proba_.pairwise(proba))
+
+    def unbiased_pairwise(self, Z: Any) -> Matrix:
+        """Return the weighted sum of both label-free similarities."""
+        features, proba = self._parts(Z)
+        return self._blend(
+            self.on_features_.unbiased_pairwise(features), self.on_proba_.unbiased_pairwise(proba)
+        )
+
+    def unbiased_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
+        """Vote with weights that do not depend on the voters' own labels."""
+        ballots = [
+            vote_with_matrix(self.unbiased_pairwise(Z[rows]), voters, rule.rows(rows))
+            for rows in self._chunks(Z.shape[0])
+        ]
+        return Ballot.stack(ballots)
 
     def honest_pairwise(self, rows: slice) -> Matrix:
         """Return the weighted sum of both honest similarities."""

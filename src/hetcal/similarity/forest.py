@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import IsolationForest
 
 from hetcal.kernels import forest as kernel
-from hetcal.kernels.votes import Ballot, VoteRule, Voters
+from hetcal.kernels.votes import Ballot, VoteRule, Voters, Votes, heaviest_neighbours
 from hetcal.similarity.base import BaseSimilarity, Matrix, Neighbours, without_self
 
 
@@ -34,6 +34,7 @@ class LeafSimilarity(BaseSimilarity):
 
     def _forget_sums(self) -> None:
         self._index: kernel.LeafItems | None = None
+        self._unbiased_index: kernel.LeafItems | None = None
         self._sums: tuple[Voters, kernel.LeafMass] | None = None
 
     @property
@@ -47,8 +48,12 @@ class LeafSimilarity(BaseSimilarity):
 
     def honest_pairwise(self, rows: slice) -> Matrix:
         """Return the same among the calibration items, over trees that have not seen the row's item."""
-        index, queries = self._honest_pair()
-        return without_self(kernel.pairwise(index, queries.part(rows), self.n_jobs), rows)
+        index, queries = self._honest_pair(rows)
+        return without_self(kernel.pairwise(index, queries, self.n_jobs), rows)
+
+    def unbiased_pairwise(self, Z: Any) -> Matrix:
+        """Return the similarities counted, for each calibration item, over trees new to it."""
+        return kernel.pairwise(self._unbiased_items(), self._queries(Z), self.n_jobs)
 
     def neighbours(self, Z: Any, n_neighbors: int) -> Neighbours:
         """Return the calibration items that most often share a leaf with each row."""
@@ -86,11 +91,15 @@ class LeafSimilarity(BaseSimilarity):
 
     def unbiased_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
         """Vote with each voter weighted by the trees that have not seen its label."""
-        if self.forest_.in_bag is None:
-            return self.counted_vote(Z, voters, rule)
-        honest = kernel.out_of_bag_leaves(self.forest_, self.leaves_)
-        index = kernel.build_index(self.forest_.n_leaves, honest, voters="counted")
-        return self._by_index(index, self._queries(Z), voters, rule)
+        return self._by_index(self._unbiased_items(), self._queries(Z), voters, rule)
+
+    def heaviest(self, Z: Any, voters: Voters, rule: VoteRule, top: int) -> Votes:
+        """List the heaviest votes; where the nearest are the heaviest, by the inverted index."""
+        if voters.weight is not None or rule.power != 1.0:
+            return super().heaviest(Z, voters, rule, top)
+        near = self.neighbours(Z, top if rule.n_neighbors is None else min(top, rule.n_neighbors))
+        total = self.vote(Z, voters, rule).mass.sum(axis=1)
+        return heaviest_neighbours(near.index, near.similarity, voters, rule, top, total)
 
     def _by_index(
         self, index: kernel.LeafItems, queries: kernel.Queries, voters: Voters, rule: VoteRule
@@ -115,11 +124,23 @@ class LeafSimilarity(BaseSimilarity):
     def _queries(self, Z: Any) -> kernel.Queries:
         return kernel.queries_from_leaves(kernel.apply(self.forest_, Z, self.n_jobs))
 
-    def _honest_pair(self) -> tuple[kernel.LeafItems, kernel.Queries]:
+    def _honest_pair(self, rows: slice | None = None) -> tuple[kernel.LeafItems, kernel.Queries]:
+        own = np.arange(self.n_items_)[rows or slice(None)]
+        leaves = self.leaves_[own]
+        if self.forest_.in_bag is not None:
+            part = replace(self.forest_, in_bag=self.forest_.in_bag[:, own])
+            leaves = kernel.out_of_bag_leaves(part, leaves)
+        return self._leaf_items(), kernel.queries_from_leaves(leaves, own)
+
+    def _unbiased_items(self) -> kernel.LeafItems:
         if self.forest_.in_bag is None:
-            own = np.arange(self.n_items_)
-            return self._leaf_items(), kernel.queries_from_leaves(self.leaves_, own)
-        return kernel.out_of_bag_pair(self.forest_, self.leaves_)
+            return self._leaf_items()
+        if self._unbiased_index is None:
+            unseen = kernel.out_of_bag_leaves(self.forest_, self.leaves_)
+            self._unbiased_index = kernel.build_index(
+                self.forest_.n_leaves, unseen, voters="counted"
+            )
+        return self._unbiased_index
 
     def _leaf_items(self) -> kernel.LeafItems:
         if self._index is None:
@@ -228,19 +249,19 @@ class ForestProximity(LeafSimilarity):
         """Vote on the calibration items; with out-of-bag voters neither side has seen the tree."""
         if self.voters == "all":
             return super().honest_vote(voters, rule)
-        return self._by_index(*self._honest_pair(), voters, rule)
+        return BaseSimilarity.honest_vote(self, voters, rule)
 
-    def _honest_pair(self) -> tuple[kernel.LeafItems, kernel.Queries]:
-        if self.voters == "all":
-            return super()._honest_pair()
-        honest = kernel.out_of_bag_leaves(self.forest_, self.leaves_)
-        return self._leaf_items(), kernel.queries_from_leaves(honest, np.arange(self.n_items_))
+    def honest_pairwise(self, rows: slice) -> Matrix:
+        """Return similarities over trees that have not seen the row's item, nor the voter's if asked."""
+        S = super().honest_pairwise(rows)
+        if self.voters == "out-of-bag":
+            # The index counts over the voter's trees; those new to both are fewer.
+            unseen = (self.forest_.in_bag == 0).astype(np.float32)
+            S *= unseen.sum(axis=0) / np.maximum(unseen[:, rows].T @ unseen, 1.0)
+        return S
 
     def _leaf_items(self) -> kernel.LeafItems:
-        if self.voters == "out-of-bag" and self._index is None:
-            honest = kernel.out_of_bag_leaves(self.forest_, self.leaves_)
-            self._index = kernel.build_index(self.forest_.n_leaves, honest, voters="counted")
-        return super()._leaf_items()
+        return self._unbiased_items() if self.voters == "out-of-bag" else super()._leaf_items()
 
     def _leaf_mass(self, voters: Voters) -> kernel.LeafMass:
         if self.voters == "out-of-bag" and (self._sums is None or self._sums[0] is not voters):

@@ -12,12 +12,21 @@ from sklearn.metrics.pairwise import cosine_similarity, euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from hetcal.kernels.votes import Ballot, VoteRule, Voters, vote_with_neighbours
+from hetcal.kernels.votes import (
+    Ballot,
+    VoteRule,
+    Voters,
+    Votes,
+    heaviest_neighbours,
+    vote_with_neighbours,
+)
 from hetcal.similarity.base import BaseSimilarity, Matrix, Neighbours, without_self
 
 # A duplicate is treated as if it lay at this fraction of the median distance.
 _DUPLICATE_FRACTION = 1e-6
 _MEDIAN_SAMPLE = 1000
+# Sums of anything larger may overflow.
+_LARGEST = 1e100
 
 
 class MetricSimilarity(BaseSimilarity):
@@ -47,8 +56,9 @@ class MetricSimilarity(BaseSimilarity):
         self.scaler_ = None
         if self.scale:
             # A sparse matrix would lose its zeros if it were centred.
-            self.scaler_ = StandardScaler(with_mean=not sparse.issparse(Z)).fit(Z)
-        self.Z_ = self._scaled(Z)
+            self.scaler_ = StandardScaler(with_mean=not sparse.issparse(Z))
+            self.scaler_.fit(Z, sample_weight=sample_weight)
+        self._remember(self._scaled(Z))
         self._learn()
         return self
 
@@ -62,10 +72,9 @@ class MetricSimilarity(BaseSimilarity):
         return self._compare(self._scaled(Z))
 
     def extend(self, Z: Any) -> None:
-        """Add calibration items."""
+        """Add calibration items; what was learned at fit (scale, bandwidth) stays."""
         stack = sparse.vstack if sparse.issparse(self.Z_) else np.vstack
-        self.Z_ = stack([self.Z_, self._scaled(Z)])
-        self._learn()
+        self._remember(stack([self.Z_, self._scaled(Z)]))
 
     def honest_pairwise(self, rows: slice) -> Matrix:
         """Return the similarities among the calibration items, -inf to themselves."""
@@ -73,6 +82,10 @@ class MetricSimilarity(BaseSimilarity):
 
     def _scaled(self, Z: Any) -> Any:
         return Z if self.scaler_ is None else self.scaler_.transform(Z)
+
+    def _remember(self, Z: Any) -> None:
+        """Keep the scaled calibration items."""
+        self.Z_ = Z
 
     def _learn(self) -> None:
         """Learn whatever the comparison needs from the calibration items."""
@@ -113,7 +126,10 @@ class EuclideanSimilarity(MetricSimilarity):
                 f"{self.duplicates!r}."
             )
         self.floor_ = _DUPLICATE_FRACTION * (_median_distance(self.Z_) or 1.0)
-        self.index_ = NearestNeighbors(algorithm="brute").fit(self.Z_)
+
+    def _remember(self, Z: Any) -> None:
+        super()._remember(Z)
+        self.index_ = NearestNeighbors(algorithm="brute").fit(Z)
 
     def _compare(self, Z: Any) -> Matrix:
         if self.duplicates == "paper":
@@ -128,11 +144,14 @@ class EuclideanSimilarity(MetricSimilarity):
         with np.errstate(divide="ignore"):
             S = 1.0 / distance
         has_duplicate = same.any(axis=1)
-        S[has_duplicate] = same[has_duplicate]
+        # Others have similarity 0 there, yet SBA fills its ten places with them: the smallest number.
+        S[has_duplicate] = np.where(same[has_duplicate], 1.0, np.finfo(np.float64).tiny)
         return S
 
     def neighbours(self, Z: Any, n_neighbors: int) -> Neighbours:
         """Return the nearest calibration items of each row."""
+        if self.duplicates == "paper":
+            return super().neighbours(Z, n_neighbors)
         k = min(n_neighbors, self.n_items_)
         distance, index = self.index_.kneighbors(self._scaled(Z), n_neighbors=k)
         return Neighbours(index, 1.0 / np.maximum(distance, self.floor_))
@@ -144,6 +163,13 @@ class EuclideanSimilarity(MetricSimilarity):
             return vote_with_neighbours(near.index, near.similarity, voters, rule)
         return super().vote(Z, voters, rule)
 
+    def heaviest(self, Z: Any, voters: Voters, rule: VoteRule, top: int) -> Votes:
+        """List the heaviest votes; the nearest few are found without comparing with everyone."""
+        if self._by_index(rule):
+            near = self.neighbours(Z, rule.n_neighbors)  # type: ignore[arg-type]
+            return heaviest_neighbours(near.index, near.similarity, voters, rule, top)
+        return super().heaviest(Z, voters, rule, top)
+
     def honest_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
         """Leave-one-out vote."""
         if not self._by_index(rule):
@@ -153,9 +179,7 @@ class EuclideanSimilarity(MetricSimilarity):
         return vote_with_neighbours(index, 1.0 / np.maximum(distance, self.floor_), voters, rule)
 
     def _by_index(self, rule: VoteRule) -> bool:
-        return (
-            rule.n_neighbors is not None and rule.threshold is None and self.duplicates == "floor"
-        )
+        return rule.n_neighbors is not None and self.duplicates == "floor"
 
 
 class CosineSimilarity(MetricSimilarity):
@@ -230,6 +254,9 @@ class PrecomputedSimilarity(BaseSimilarity):
     between the new and the calibration items (m, n).
     """
 
+    # A missing similarity is refused with a word of its own, not filled in.
+    accepts_missing = True
+
     def fit(
         self,
         Z: Any,
@@ -279,18 +306,19 @@ class PrecomputedSimilarity(BaseSimilarity):
 
 
 def _refuse_bad_similarities(S: Matrix, who: str) -> None:
-    bad = ~np.isfinite(S) | (S < 0)
+    bad = ~((S >= 0) & (S < _LARGEST))
     if bad.any():
         raise ValueError(
-            f"{who} {S[bad][0]!r}; similarities must be finite and not negative. For distances, "
+            f"{who} {float(S[bad][0])!r}; similarities must be finite and not negative. For distances, "
             "pass 1 / (1 + distance) or exp(-distance)."
         )
 
 
 def _median_distance(Z: Any) -> float:
-    """Median distance between different calibration items, on at most a thousand of them."""
+    """Median distance between distinct calibration items, on at most a thousand of them."""
     step = max(1, Z.shape[0] // _MEDIAN_SAMPLE)
-    distance = euclidean_distances(Z[::step][:_MEDIAN_SAMPLE])
+    some = Z[::step][:_MEDIAN_SAMPLE]
+    distance = euclidean_distances(some if sparse.issparse(some) else np.unique(some, axis=0))
     between = distance[np.triu_indices_from(distance, k=1)]
     positive = between[between > 0]
     return float(np.median(positive)) if positive.size else 0.0

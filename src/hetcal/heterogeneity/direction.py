@@ -1,0 +1,136 @@
+r"""Where the residuals point: an honest guess of :math:`P(y \mid x) - p_g` from features and probabilities.
+
+With residuals :math:`r_i = e_{y_i} - p_{g,i}` and a direction :math:`d_i` that was found without item i, the
+score statistic over a set of items is
+
+.. math:: S = \sum_i w_i \, r_i \cdot d_i ,
+
+half the derivative of the honest Brier gain of the blend :math:`p_g + a d` at :math:`a = 0`. If nothing is hidden, its mean
+is zero whatever the quality of :math:`d`. It is studentised by its own terms,
+:math:`T = S / \sqrt{\sum_i (w_i r_i \cdot d_i)^2}`.
+
+The direction is the out-of-bag mean residual in the leaves of one forest on [X, log p] of all items.
+Leaves are large: a test must find weak effects, which small leaves drown in noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hetcal.kernels.forest_fit import fit_forest
+from hetcal.kernels.forest_vote import apply, indicator
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+N_TREES = 100
+_LARGEST_LEAF, _SMALLEST_LEAF, _ITEMS_PER_LEAF = 20, 5, 20
+_FEATURES_PER_SPLIT = 40  # all features up to here: few of them can carry what is hidden
+
+
+def residual_direction(
+    Z: NDArray[np.float32],
+    codes: Codes,
+    residuals: Matrix,
+    *,
+    fold: NDArray[np.int64] | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> Matrix:
+    """Return the honest direction of each item's residual, shape (n, K).
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+        Features and log-probabilities.
+    codes : ndarray of int, shape (n,)
+        Labels, which the trees split.
+    residuals : ndarray of shape (n, K)
+        Labels (one-hot) minus globally recalibrated probabilities.
+    fold : ndarray of int, shape (n,), optional
+        With folds, an item's direction comes from a forest on the other folds (for items in groups)
+        instead of from the trees that did not draw it.
+    """
+    if fold is None:
+        return _out_of_bag(Z, codes, residuals, random_state, n_jobs)
+    direction = np.zeros_like(residuals)
+    for number in np.unique(fold):
+        train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        if len(train):
+            direction[test] = _from_others(
+                Z, codes, residuals, train, test, random_state, n_jobs
+            )
+    return direction
+
+
+def _out_of_bag(Z, codes, residuals, random_state, n_jobs) -> Matrix:
+    forest = _grow(Z, codes, residuals.shape[1], random_state, n_jobs)
+    leaves = apply(forest, Z, n_jobs)
+    drawn = forest.in_bag.T
+    honest = indicator(np.where(drawn == 0, leaves, -1), forest.n_leaves)
+    means = _leaf_means(leaves, drawn.astype(np.float64), residuals, forest.n_leaves)
+    n_trees = np.maximum((drawn == 0).sum(axis=1), 1)
+    return (honest @ means) / n_trees[:, None]
+
+
+def _from_others(Z, codes, residuals, train, test, random_state, n_jobs) -> Matrix:
+    forest = _grow(Z[train], codes[train], residuals.shape[1], random_state, n_jobs)
+    drawn = forest.in_bag.T.astype(np.float64)
+    means = _leaf_means(apply(forest, Z[train], n_jobs), drawn, residuals[train], forest.n_leaves)
+    reached = indicator(apply(forest, Z[test], n_jobs), forest.n_leaves)
+    return (reached @ means) / forest.n_trees
+
+
+def _grow(Z, codes, n_classes, random_state, n_jobs):
+    n, d = Z.shape
+    return fit_forest(
+        Z,
+        codes,
+        n_classes,
+        n_estimators=N_TREES,
+        max_features=min(d, max(_FEATURES_PER_SPLIT, int(np.sqrt(d)))),
+        min_samples_leaf=int(np.clip(n // _ITEMS_PER_LEAF, _SMALLEST_LEAF, _LARGEST_LEAF)),
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+
+
+def _leaf_means(leaves, drawn: Matrix, residuals: Matrix, n_leaves: int) -> Matrix:
+    """Return the mean residual of the items that each leaf was grown on."""
+    n, n_trees = leaves.shape
+    shape = (n, n_leaves)
+    counts = sparse.csr_array(
+        (drawn.ravel(), leaves.ravel(), np.arange(n + 1) * n_trees), shape=shape
+    )
+    mass = counts.sum(axis=0)
+    return (counts.T @ residuals) / np.maximum(mass, 1e-300)[:, None]
+
+
+def studentised(terms: Matrix, cells: sparse.csr_array, groups: Codes | None) -> Matrix:
+    """Return the score statistic of each cell, in units of its own spread; shape (m, B).
+
+    Parameters
+    ----------
+    terms : ndarray of shape (n, B)
+        :math:`w_i r_i \\cdot d_i`, one column per label vector.
+    cells : sparse array of shape (m, n)
+        Ones at the members of each cell.
+    groups : ndarray of int, shape (n,), or None
+        Items of one group count as one term.
+    """
+    total = cells @ terms
+    if groups is None:
+        squares = cells @ terms**2
+    else:
+        squares = np.column_stack([_group_squares(cells, column, groups) for column in terms.T])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(squares > 0, total / np.sqrt(squares), 0.0)
+
+
+def _group_squares(cells: sparse.csr_array, column: Vector, groups: Codes) -> Vector:
+    n = len(column)
+    by_group = sparse.csr_array((column, groups, np.arange(n + 1)), shape=(n, int(groups.max()) + 1))
+    return ((cells @ by_group).power(2)).sum(axis=1)

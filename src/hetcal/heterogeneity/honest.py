@@ -1,0 +1,240 @@
+r"""The honest estimate: Brier gains per neighbourhood, corrected for what pure noise would give.
+
+For the members U of a neighbourhood, with cross-fitted :math:`p_g` and out-of-bag g,
+
+.. math::
+
+    \mathrm{raw} = \overline{B}_U(f) - \overline{B}_U(g) =
+    \underbrace{\overline{B}_U(f) - \overline{B}_U(p_g)}_{\text{global}} +
+    \underbrace{\overline{B}_U(p_g) - \overline{B}_U(g)}_{\text{local}} .
+
+Honest predictions pay for what they do not know, so each part is biased low. Labels y* drawn from the fitted
+:math:`p_g`, for which the truth is known and nothing is hidden, show by how much: the means of
+:math:`\overline B^*(p_g) - \overline B^*(p_g^*)` and :math:`\overline B^*(p_g) - \overline B^*(g^*)` are taken off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hetcal.heterogeneity.cells import Balls, smoothing_weights
+from hetcal.heterogeneity.direction import residual_direction, studentised
+from hetcal.heterogeneity.global_map import CrossFittedMap
+from hetcal.heterogeneity.local_models import LocalModels
+from hetcal.heterogeneity.null import draw_labels, null_p_values
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+OK, TOO_FEW, ONE_CLASS, NO_NEIGHBOURS = "ok", "too few neighbours", "one class", "no neighbours"
+#: Cells whose hh is a number.
+MEASURED = (OK, ONE_CLASS)
+_DRAWS_FOR_MEANS = 19  # a mean needs fewer draws than a p-value, and these are the dear ones
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The calibration items, checked."""
+
+    P: Matrix
+    codes: Codes
+    weight: Vector
+    groups: Codes | None
+
+    def brier(self, Q: Matrix, codes: Codes | None = None) -> Vector:
+        """Return the squared error of each item."""
+        codes = self.codes if codes is None else codes
+        rows = np.arange(len(Q))
+        return (Q**2).sum(axis=1) - 2 * Q[rows, codes] + 1
+
+
+class NullDraws:
+    """Labels from the global map, and what everything global makes of them.
+
+    Parameters
+    ----------
+    items : Items
+    Z : ndarray of shape (n, d)
+        Features and log-probabilities for the direction.
+    global_map : CrossFittedMap
+    n_null : int
+        Draws.
+    fold : ndarray of int or None
+        Folds for the direction; None for out of bag.
+    seed : int
+
+    Attributes
+    ----------
+    labels : ndarray of int, shape (n_null, n)
+    terms : ndarray of shape (n, 1 + n_null)
+        Terms of the score statistic: observed labels first, then the draws.
+    global_cost : ndarray of shape (n_null, n)
+        Brier of the law that made the labels minus that of the map refitted to them.
+    law_brier : ndarray of shape (n_null, n)
+    """
+
+    def __init__(
+        self,
+        items: Items,
+        Z: NDArray[np.float32],
+        global_map: CrossFittedMap,
+        *,
+        n_null: int,
+        fold: NDArray[np.int64] | None,
+        seed: int,
+        n_jobs: int | None,
+    ):
+        rng = np.random.default_rng([seed, 1])
+        self.labels = draw_labels(global_map.fitted, n_null, rng)
+        self.law_brier = np.stack(
+            [items.brier(global_map.fitted, y) for y in self.labels]
+        ) if n_null else np.empty((0, len(items.codes)))
+        self.global_cost = np.empty_like(self.law_brier)
+        self.terms = np.empty((len(items.codes), 1 + n_null))
+        one_hot = np.eye(items.P.shape[1])
+        for b in range(-1, n_null):
+            codes = items.codes if b < 0 else self.labels[b]
+            p_g = global_map.proba if b < 0 else global_map.refit(codes)
+            residuals = one_hot[codes] - p_g
+            direction = residual_direction(
+                Z, codes, residuals, fold=fold, random_state=seed, n_jobs=n_jobs
+            )
+            self.terms[:, b + 1] = items.weight * np.einsum("ij,ij->i", residuals, direction)
+            if b >= 0:
+                self.global_cost[b] = self.law_brier[b] - items.brier(p_g, codes)
+
+
+@dataclass(frozen=True, eq=False)
+class NullMeans:
+    """What noise alone gives, at the centres of a coarse net.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (m, K)
+    total, part_global : ndarray of shape (m,)
+        Means over the draws of the raw value and of its global part.
+    variance : ndarray of shape (m,)
+        Variance of ``total``, from the number of draws being finite.
+    """
+
+    centres: Matrix
+    total: Vector
+    part_global: Vector
+    variance: Vector
+
+    @classmethod
+    def simulate(
+        cls, items: Items, balls: Balls, models: LocalModels, draws: NullDraws, min_neighbors: int
+    ) -> NullMeans:
+        """Grow local models on the drawn labels."""
+        enough = np.flatnonzero(balls.sizes >= min_neighbors)
+        balls = balls.subset(enough)
+        labels = draws.labels[:_DRAWS_FOR_MEANS]
+        if len(balls) == 0 or len(labels) == 0:
+            nothing = np.empty(0)
+            return cls(np.empty((0, items.P.shape[1])), nothing, nothing, nothing)
+        totals, parts = [], []
+        start = 0
+        for block in models.brier(balls, labels):
+            rows = slice(start, start + len(block))
+            start += len(block)
+            known = np.where(np.isnan(block), np.nan, 0.0)
+            gain = draws.law_brier[rows][:, balls.indices] - block
+            cost = draws.global_cost[rows][:, balls.indices] + known
+            totals.append(balls.averages(gain, items.weight))
+            parts.append(balls.averages(cost, items.weight))
+        total, part = np.concatenate(totals), np.concatenate(parts)
+        spread = total.var(axis=0, ddof=1) if len(total) > 1 else np.zeros(total.shape[1])
+        return cls(balls.centres, total.mean(axis=0), part.mean(axis=0), spread / len(total))
+
+    def at(self, P: Matrix, radius: float) -> tuple[Vector, Vector, Vector]:
+        """Return ``total``, ``part_global`` and ``variance`` near each point; 0 where nothing was drawn."""
+        if len(self.total) == 0:
+            return np.zeros(len(P)), np.zeros(len(P)), np.zeros(len(P))
+        weights = smoothing_weights(self.centres, P, radius)
+        return weights @ self.total, weights @ self.part_global, weights @ self.variance
+
+
+def measure(
+    items: Items,
+    balls: Balls,
+    models: LocalModels,
+    p_g: Matrix,
+    draws: NullDraws,
+    null_means: NullMeans,
+    radius: float,
+    min_neighbors: int,
+) -> tuple[pd.DataFrame, Vector]:
+    """Return one row per ball, and the honest squared error of g for every member."""
+    (brier_local,) = next(models.brier(balls, items.codes[None]))
+    known = np.where(np.isnan(brier_local), np.nan, 0.0)
+    brier_f, brier_g = items.brier(items.P)[balls.indices], items.brier(p_g)[balls.indices]
+    gain = brier_f - brier_local
+    raw = balls.averages(gain, items.weight)
+    raw_global = balls.averages(brier_f - brier_g + known, items.weight)
+    null_total, null_global, null_variance = null_means.at(balls.centres, radius)
+    cells = balls.membership(np.ones(balls.n_items))
+    T = studentised(draws.terms, cells, items.groups)
+    table = pd.DataFrame(
+        {
+            "hh": raw - null_total,
+            "hh_raw": raw,
+            "null_mean": null_total,
+            "hh_global": raw_global - null_global,
+            "hh_local": raw - raw_global - (null_total - null_global),
+            "standard_error": np.sqrt(_mean_variance(gain, balls, items) + null_variance),
+            "p_value": null_p_values(T[:, 0], T[:, 1:]),
+            "q_value": np.nan,
+            "n_neighbors": balls.sizes,
+            "status": _status(balls, items.codes, min_neighbors),
+        }
+    )
+    silent = ~table["status"].isin(MEASURED)
+    table.loc[silent, list(table.columns[:8])] = np.nan
+    return table, brier_local
+
+
+def whole_set_test(items: Items, draws: NullDraws) -> tuple[float, float]:
+    """Return the studentised score statistic over all items and its p-value."""
+    everyone = sparse.csr_array(np.ones((1, len(items.codes))))
+    T = studentised(draws.terms, everyone, items.groups)
+    return float(T[0, 0]), float(null_p_values(T[:, 0], T[:, 1:])[0])
+
+
+def _status(balls: Balls, codes: Codes, min_neighbors: int) -> list[str]:
+    sizes = balls.sizes
+    lowest = np.full(len(balls), -1)
+    highest = np.full(len(balls), -1)
+    some = sizes > 0
+    starts = balls.indptr[:-1][some]
+    if len(starts):
+        lowest[some] = np.minimum.reduceat(codes[balls.indices], starts)
+        highest[some] = np.maximum.reduceat(codes[balls.indices], starts)
+    return np.select(
+        [sizes == 0, sizes < min_neighbors, lowest == highest],
+        [NO_NEIGHBOURS, TOO_FEW, ONE_CLASS],
+        default=OK,
+    ).tolist()
+
+
+def _mean_variance(values: Vector, balls: Balls, items: Items) -> Vector:
+    """Return the variance of each ball's weighted mean; items of one group count together."""
+    mean = balls.averages(values, items.weight)
+    weight = np.where(np.isnan(values), 0.0, items.weight[balls.indices])
+    ball = np.repeat(np.arange(len(balls)), balls.sizes)
+    away = np.where(weight > 0, (values - mean[ball]) * weight, 0.0)
+    total = balls.sums(weight)
+    if items.groups is None:
+        squares = balls.sums(away**2)
+    else:
+        shape = (len(balls), int(items.groups.max()) + 1)
+        by_group = sparse.coo_array((away, (ball, items.groups[balls.indices])), shape=shape)
+        squares = by_group.tocsr().power(2).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return squares / total**2

@@ -1,0 +1,151 @@
+"""Honest predictions of the local models: Brier score of each neighbourhood's members, out of bag or cross-fitted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from hetcal.heterogeneity.cells import Balls
+from hetcal.kernels.forest_fit import fit_forest
+from hetcal.kernels.forest_vote import apply, leaf_class_mass, vote
+from hetcal.kernels.local_forests import local_forest_scores
+
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+_LARGEST_BLOCK = 20_000_000  # probabilities held at once (160 MB), whatever the number of draws
+_LEAF = 3  # of the cross-fitted forests, which are not pruned
+
+
+@dataclass(frozen=True)
+class LocalModels:
+    """How local models are grown, and on what.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+        Features.
+    P : ndarray of shape (n, K)
+        Probabilities of the classifier (their number of columns is that of the classes).
+    n_estimators : int
+        Trees per neighbourhood.
+    local_model : classifier or None
+        Fitted instead of forests.
+    fold : ndarray of int, shape (n,), or None
+        Folds for cross-fitting; None for out-of-bag predictions of forests.
+    """
+
+    X: NDArray[np.float32]
+    P: Matrix
+    n_estimators: int
+    local_model: Any = None
+    fold: NDArray[np.int64] | None = None
+    random_state: int = 0
+    n_jobs: int | None = None
+    progress: Callable[[int, int], object] | None = None
+
+    def brier(self, balls: Balls, draws: NDArray[np.int64]) -> Iterator[Matrix]:
+        """Yield the honest squared error of every member, blocks of shape (n_draws, n_members).
+
+        Blocks follow each other along the draws. NaN where a member has no honest prediction.
+
+        Parameters
+        ----------
+        balls : Balls
+        draws : ndarray of int, shape (n_draws, n)
+            Label vectors.
+        """
+        size = max(1, len(balls.indices) * self.P.shape[1])
+        step = max(1, _LARGEST_BLOCK // size)
+        for first in range(0, len(draws), step):
+            block = draws[first : first + step]
+            if self.fold is None:
+                proba = self._out_of_bag(balls, block)
+            else:
+                proba = np.stack([self._cross_fitted(balls, codes) for codes in block])
+            yield _squared_error(proba, block[:, balls.indices])
+
+    def _out_of_bag(self, balls: Balls, draws: NDArray[np.int64]) -> Matrix:
+        return local_forest_scores(
+            self.X,
+            draws,
+            self.P.shape[1],
+            self.P,
+            balls.indptr,
+            balls.indices,
+            n_estimators=self.n_estimators,
+            select="brier",
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            mode="fast",
+            progress=self.progress,
+        ).oob_proba
+
+    def _cross_fitted(self, balls: Balls, codes: Codes) -> Matrix:
+        proba = np.full((len(balls.indices), self.P.shape[1]), np.nan)
+        jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
+            delayed(self._cross_fit_one)(balls.indices[start:end], codes)
+            for start, end in zip(balls.indptr[:-1], balls.indptr[1:], strict=True)
+        )
+        for j, part in enumerate(jobs):
+            proba[balls.indptr[j] : balls.indptr[j + 1]] = part
+            if self.progress is not None:
+                self.progress(j + 1, len(balls))
+        return proba
+
+    def _cross_fit_one(self, members: NDArray[np.int64], codes: Codes) -> Matrix:
+        proba = np.full((len(members), self.P.shape[1]), np.nan)
+        fold = self.fold[members]
+        for number in np.unique(fold):
+            train, test = members[fold != number], members[fold == number]
+            if len(train):
+                proba[fold == number] = self._fit_predict(train, test, codes[train])
+        return proba
+
+    def _fit_predict(self, train: NDArray, test: NDArray, y: Codes) -> Matrix:
+        K = self.P.shape[1]
+        present = np.unique(y)
+        proba = np.zeros((len(test), K))
+        if len(present) == 1:
+            proba[:, present[0]] = 1.0
+        elif self.local_model is None:
+            proba = self._forest_predict(train, test, y)
+        else:
+            model = clone(self.local_model)
+            if "random_state" in model.get_params():
+                model.set_params(random_state=self.random_state)
+            with warnings.catch_warnings():
+                # Small neighbourhoods are often separable; the honest score judges the result.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(self.X[train], y)
+            proba[:, model.classes_] = model.predict_proba(self.X[test])
+        return proba
+
+    def _forest_predict(self, train: NDArray, test: NDArray, y: Codes) -> Matrix:
+        K = self.P.shape[1]
+        forest = fit_forest(
+            self.X[train],
+            y,
+            K,
+            n_estimators=self.n_estimators,
+            max_features=None,
+            min_samples_leaf=min(_LEAF, len(train)),
+            random_state=self.random_state,
+        )
+        mass = leaf_class_mass(forest.n_leaves, apply(forest, self.X[train]), y, K)
+        votes = vote(forest, self.X[test], mass)
+        return votes / votes.sum(axis=1, keepdims=True)
+
+
+def _squared_error(proba: Matrix, codes: Codes) -> Matrix:
+    """Return the squared distance to the one-hot label, summed over classes (the last axis)."""
+    own = np.take_along_axis(proba, codes[..., None], axis=-1)[..., 0]
+    return np.einsum("...k,...k->...", proba, proba) - 2 * own + 1

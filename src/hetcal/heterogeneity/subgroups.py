@@ -1,0 +1,394 @@
+r"""Names for the sub-populations whose probabilities are wrong.
+
+A rule is a short conjunction of conditions on the original columns. Rules are searched on one half of the
+items by beam search, each time for the largest repair of what earlier rules left over; they are then measured on the other
+half, which had no part in finding them. For the members of a rule and the class it is about,
+
+.. math:: \mathrm{gap} = \overline{y} - \overline{p}, \qquad
+          \mathrm{gain} = c\, \frac{n_U}{n} (\mathrm{gap}^2 - \mathrm{se}^2),
+
+the gain being the improvement of the Brier score over *all* items when the members' probabilities are moved by the gap
+(c = 2 for two classes, since both columns move; K / (K - 1) for more, where the other classes share the move).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from hetcal._validation import (
+    check_columns_match_classes,
+    check_groups,
+    check_labels,
+    check_proba,
+    check_same_rows,
+    check_sample_weight,
+)
+from hetcal.heterogeneity.conditions import Column, Condition, candidate_conditions, columns_of
+from hetcal.heterogeneity.folds import fold_of
+from hetcal.heterogeneity.global_map import CrossFittedMap
+from hetcal.heterogeneity.null import benjamini_hochberg
+from hetcal.kernels.intervals import wilson_interval
+from hetcal.kernels.simplex import log_probabilities, zero_floor
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+COLUMNS = [
+    "rule",
+    "class",
+    "n",
+    "predicted",
+    "observed",
+    "low",
+    "high",
+    "gap",
+    "gain",
+    "p_value",
+    "adjusted_p_value",
+    "gap_after_global_map",
+    "global_map_repairs",
+]
+
+_BEAM = 12
+_LEAST_COUNT, _LEAST_SHARE = 25, 0.02
+_WORTH_A_CONDITION = 1.1  # a longer rule must repair a tenth more than the rule it extends
+_FIRST_LOOK = 2.0  # standardised residual on the searching half below which a rule is not carried on
+_BLOCK = 20_000_000  # mask entries held as numbers at once
+
+
+@dataclass(frozen=True, eq=False)
+class _Labelled:
+    """Items with what is compared: labels, the model, the global map."""
+
+    P: Matrix
+    codes: Codes
+    weight: Vector
+    groups: Codes | None
+    p_g: Matrix
+
+    @property
+    def residuals(self) -> Matrix:
+        return np.eye(self.P.shape[1])[self.codes] - self.P
+
+    @classmethod
+    def read(cls, codes: Codes, P: Matrix, weight: Vector, groups: Codes | None, seed: int):
+        log_proba = log_probabilities(P, zero_floor(P))
+        fold = fold_of(codes, groups, 5, np.random.default_rng([seed, 2]))
+        p_g = CrossFittedMap(log_proba, codes, weight, fold).proba
+        return cls(P, codes, weight, groups, p_g)
+
+
+def find_subgroups(
+    X: Any,
+    y: Any,
+    *,
+    y_proba: Any,
+    classes: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    max_conditions: int = 3,
+    max_subgroups: int = 10,
+    min_count: int | None = None,
+    level: float = 0.05,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Find sub-populations for which the probabilities are wrong, and measure them honestly.
+
+    Parameters
+    ----------
+    X : array-like or table of shape (n, d)
+        Original features; categorical levels are used by name.
+    y, y_proba, classes, sample_weight, groups
+        As in :class:`HiddenHeterogeneity`.
+    max_conditions : int, default=3
+        Longest rule.
+    max_subgroups : int, default=10
+        Most rules that are searched for.
+    min_count : int, optional
+        Smallest sub-population, per half; None: 25, or 2 % of the half if that is more.
+    level : float, default=0.05
+        Rules are reported when Holm's adjusted p-value on the second half is at most this.
+    random_state : int, default=0
+        Seed of the halves.
+
+    Returns
+    -------
+    DataFrame
+        One row per sub-population, largest ``gain`` first:
+
+        - ``rule``: e.g. ``"education = Masters and age > 35"``;
+        - ``class``: the class whose probability is wrong (the second of two classes);
+        - ``n``: members among the items measured;
+        - ``predicted``, ``observed``: the model's mean probability of the class, and how often it happened;
+        - ``low``, ``high``: 95 % interval (Wilson) of ``observed``;
+        - ``gap``: ``observed - predicted``;
+        - ``gain``: estimated improvement of the Brier score over all items, when the gap is repaired;
+        - ``p_value``: two-sided, that the model is right on average in the sub-population; ``adjusted_p_value``: by Holm's method;
+        - ``gap_after_global_map``: the gap that a flexible global recalibration leaves;
+        - ``global_map_repairs``: whether what it leaves is less than half, and within its error.
+
+    Examples
+    --------
+    >>> from hetcal.datasets import make_hidden_heterogeneity
+    >>> from hetcal.heterogeneity import find_subgroups
+    >>> data = make_hidden_heterogeneity(4000, heterogeneity=0.9, random_state=0)
+    >>> found = find_subgroups(data.frame(), data.y, y_proba=data.y_proba)
+    >>> bool((found["p_value"] < 0.05).all()), "x0" in found["rule"][0]
+    (True, True)
+    """
+    check_same_rows(X=X, y=y, y_proba=y_proba)
+    codes, names = check_labels(y, classes)
+    P = check_proba(y_proba)
+    check_columns_match_classes(P.shape[1], names, given=classes is not None)
+    group_codes = check_groups(groups, len(codes))
+    items = _Labelled.read(
+        codes, P, check_sample_weight(sample_weight, len(codes)), group_codes, random_state
+    )
+    half = fold_of(codes, group_codes, 2, np.random.default_rng([random_state, 3]))
+    searched, measured = np.flatnonzero(half == 0), np.flatnonzero(half == 1)
+    if min_count is None:
+        min_count = max(_LEAST_COUNT, int(_LEAST_SHARE * len(searched)))
+    columns = columns_of(X)
+    rules = _search(items, columns, searched, max_conditions, max_subgroups, min_count)
+    rows = []
+    for conditions, k in rules:
+        inside = measured[_mask(conditions, columns)[measured]]
+        if len(inside) >= min_count:
+            row = _row(items, inside, k, names, float(items.weight[measured].sum()))
+            rows.append({"rule": _words(conditions)} | row)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    if len(table) == 0:
+        return table
+    table["adjusted_p_value"] = _holm(table["p_value"].to_numpy())
+    table = table[table["adjusted_p_value"] <= level]
+    return table.sort_values("gain", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def report_groups(
+    X: Any,
+    codes: Codes,
+    P: Matrix,
+    classes: NDArray,
+    by: Sequence[str] | str,
+    *,
+    sample_weight: Vector | None = None,
+    groups: Codes | None = None,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Report the groups that given columns form, in the form of :func:`find_subgroups`.
+
+    Numbers with more than six values are cut at their quartiles. ``adjusted_p_value`` is
+    Benjamini and Hochberg's. For more than two classes there is one row per group and class.
+    """
+    columns = columns_of(X)
+    by = [by] if isinstance(by, str) else list(by)
+    known = [column.name for column in columns]
+    unknown = [name for name in by if name not in known]
+    if unknown:
+        raise ValueError(
+            f"subgroups: by names columns that X does not have: {unknown}. X has {known[:20]}."
+        )
+    weight = np.ones(len(codes)) if sample_weight is None else sample_weight
+    items = _Labelled.read(codes, P, weight, groups, random_state)
+    parts = [_parts(columns[known.index(name)]) for name in by]
+    shown = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
+    rows = []
+    combinations: list[tuple[list[str], NDArray[np.bool_]]] = [([], np.ones(len(codes), bool))]
+    for part in parts:
+        combinations = [
+            ([*names, name], mask & inside) for names, mask in combinations for name, inside in part
+        ]
+    for names, mask in combinations:
+        inside = np.flatnonzero(mask)
+        if len(inside):
+            rows += [
+                {"rule": " and ".join(names)} | _row(items, inside, k, classes, float(weight.sum()))
+                for k in shown
+            ]
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    table["adjusted_p_value"] = benjamini_hochberg(table["p_value"].to_numpy(dtype=float))
+    return table.sort_values("gain", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _parts(column: Column) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Return the groups that one column forms, named."""
+    values = column.values
+    if column.levels is not None:
+        named = [(f"{column.name} = {level}", values == j) for j, level in enumerate(column.levels)]
+        missing = values < 0
+    else:
+        known = values[~np.isnan(values)]
+        missing = np.isnan(values)
+        distinct = np.unique(known)
+        if len(distinct) <= 6:
+            named = [(f"{column.name} = {v:g}", values == v) for v in distinct]
+        else:
+            cuts = np.unique(np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf"))
+            place = np.searchsorted(cuts, values)
+            edges = [f"{column.name} <= {cuts[0]:.4g}"]
+            edges += [
+                f"{low:.4g} < {column.name} <= {high:.4g}"
+                for low, high in zip(cuts[:-1], cuts[1:], strict=True)
+            ]
+            edges.append(f"{column.name} > {cuts[-1]:.4g}")
+            named = [(text, (place == j) & ~missing) for j, text in enumerate(edges)]
+    if missing.any():
+        named.append((f"{column.name} is missing", missing))
+    return named
+
+
+# -- searching -----------------------------------------------------------------------------------
+
+
+def _search(
+    items: _Labelled,
+    columns: list[Column],
+    rows: NDArray[np.int64],
+    max_conditions: int,
+    max_subgroups: int,
+    min_count: int,
+) -> list[tuple[tuple[Condition, ...], int]]:
+    """Return rules, with the class that each is about, found on ``rows`` one after the other."""
+    conditions = candidate_conditions(columns, rows)
+    if not conditions or len(rows) == 0:
+        return []
+    here = [Column(c.name, c.values[rows], c.levels) for c in columns]
+    masks = np.column_stack([condition.mask(here) for condition in conditions])
+    weight = items.weight[rows]
+    spread = (items.P * (1 - items.P))[rows]
+    left = items.residuals[rows]
+    shown = slice(1, 2) if items.P.shape[1] == 2 else slice(None)
+    found: list[tuple[tuple[Condition, ...], int]] = []
+    for _ in range(max_subgroups):
+        rule = _best_rule(
+            conditions, masks, left[:, shown], spread[:, shown], weight, max_conditions, min_count
+        )
+        if rule is None:
+            break
+        chosen, k = rule
+        k += shown.start or 0
+        found.append((tuple(conditions[c] for c in chosen), k))
+        inside = masks[:, list(chosen)].all(axis=1)
+        left[inside] -= np.average(left[inside], axis=0, weights=weight[inside])
+    return list(dict.fromkeys(found))
+
+
+def _best_rule(conditions, masks, residuals, spread, weight, max_conditions, min_count):
+    """Return the conditions (by number) and class of the rule with the largest sure repair, or None."""
+    n, K = residuals.shape
+    beam: list[tuple[float, tuple[int, ...], int]] = [(0.0, (), 0)]
+    best: tuple[float, tuple[int, ...], int] | None = None
+    for _ in range(max_conditions):
+        grown: dict[frozenset[int], tuple[float, tuple[int, ...], int]] = {}
+        for before, chosen, _ in beam:
+            inside = masks[:, list(chosen)].all(axis=1)
+            repair, sure = _repairs(masks, inside, residuals, spread, weight, min_count)
+            repair[list(chosen)] = -np.inf
+            used = {conditions[c].column for c in chosen if conditions[c].kind == "="}
+            for c in np.argsort(-repair.max(axis=1))[:_BEAM]:
+                k = int(repair[c].argmax())
+                value = float(repair[c, k])
+                if value <= max(before * _WORTH_A_CONDITION, 0.0) or conditions[c].column in used:
+                    continue
+                rule = (value, (*chosen, int(c)), k)
+                grown.setdefault(frozenset(rule[1]), rule)
+                if sure[c, k] and (best is None or value > best[0]):
+                    best = rule
+        beam = sorted(grown.values(), reverse=True)[:_BEAM]
+        if not beam:
+            break
+    return None if best is None else (best[1], best[2])
+
+
+def _repairs(masks, inside, residuals, spread, weight, min_count):
+    """Return what repairing each narrower rule would gain, and whether its residual stands out.
+
+    The gain counts the part of the mean residual that lies beyond one standard error.
+    """
+    w = weight * inside
+    numbers = np.hstack(
+        [inside[:, None], w[:, None], residuals * w[:, None], spread * (w**2)[:, None]]
+    )
+    K = residuals.shape[1]
+    step = max(1, _BLOCK // len(masks))
+    sums = np.vstack(
+        [
+            masks[:, start : start + step].T.astype(np.float64) @ numbers
+            for start in range(0, masks.shape[1], step)
+        ]
+    )
+    count, mass = sums[:, :1], np.maximum(sums[:, 1:2], 1e-300)
+    total, variance = sums[:, 2 : 2 + K], sums[:, 2 + K :]
+    error = np.sqrt(np.maximum(variance, 0.25))
+    beyond = np.maximum(np.abs(total) - error, 0.0)
+    repair = np.where(count >= min_count, beyond**2 / mass, -np.inf)
+    return repair, np.abs(total) > _FIRST_LOOK * error
+
+
+# -- measuring -----------------------------------------------------------------------------------
+
+
+def _row(
+    items: _Labelled, inside: NDArray[np.int64], k: int, classes: NDArray, total: float
+) -> dict[str, Any]:
+    w = items.weight[inside]
+    share = w / w.sum()
+    outcome = (items.codes[inside] == k).astype(float)
+    predicted, observed = float(share @ items.P[inside, k]), float(share @ outcome)
+    gap = observed - predicted
+    error = _error(outcome - items.P[inside, k], share, items, inside)
+    after = float(share @ (outcome - items.p_g[inside, k]))
+    error_after = _error(outcome - items.p_g[inside, k], share, items, inside)
+    low, high = wilson_interval(np.array([observed]), np.array([1 / (share**2).sum()]))
+    K = items.P.shape[1]
+    return {
+        "class": classes.tolist()[k],
+        "n": len(inside),
+        "predicted": predicted,
+        "observed": observed,
+        "low": float(low[0]),
+        "high": float(high[0]),
+        "gap": gap,
+        "gain": K / (K - 1) * w.sum() / total * (gap**2 - error**2),
+        "p_value": float(2 * ndtr(-abs(gap) / error)),
+        "adjusted_p_value": np.nan,
+        "gap_after_global_map": after,
+        "global_map_repairs": bool(abs(after) < min(abs(gap) / 2, 1.96 * error_after)),
+    }
+
+
+def _error(residual: Vector, share: Vector, items: _Labelled, inside: NDArray[np.int64]) -> float:
+    """Return the standard error of a mean residual.
+
+    The larger of what the residuals show and one event more or less: a small group without any error
+    must not count as certain.
+    """
+    terms = share * (residual - share @ residual)
+    if items.groups is not None:
+        terms = np.bincount(items.groups[inside], weights=terms)
+    n = 1 / (share**2).sum()
+    return float(max(np.sqrt((terms**2).sum() * n / max(n - 1, 1)), 0.5 / n))
+
+
+def _mask(conditions: tuple[Condition, ...], columns: list[Column]) -> NDArray[np.bool_]:
+    return np.logical_and.reduce([condition.mask(columns) for condition in conditions])
+
+
+def _words(conditions: tuple[Condition, ...]) -> str:
+    return " and ".join(str(c) for c in sorted(conditions, key=lambda c: (c.column, c.kind)))
+
+
+def _holm(p_values: Vector) -> Vector:
+    order = np.argsort(p_values, kind="stable")
+    stepped = p_values[order] * np.arange(len(order), 0, -1)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    return adjusted
