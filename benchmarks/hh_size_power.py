@@ -12,6 +12,7 @@ discoveries*: heterogeneity only where p > 0.5; cells that see no such item are 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,7 @@ def tested(X, codes, P, *, n_null, seed=0, min_neighbors=20):
 def oracle_p_value(data, codes):
     """Score test of the direction that the dial moves the truth in, with h(p) known."""
     H = data.recalibrated_proba
-    law = type(data.law)(**{**data.law.__dict__, "heterogeneity": 1.0})
+    law = replace(data.law, heterogeneity=1.0)
     direction = law.true_proba(data.X) - H
     S = ((np.eye(H.shape[1])[codes] - H) * direction).sum()
     mean = (H * direction).sum(axis=1)
@@ -102,6 +103,23 @@ def false_discoveries(n, K, seed, n_null, heterogeneity=1.0):
     }
 
 
+def size_of(run, args, K, miscalibration):
+    rows = pd.DataFrame(
+        run(
+            delayed(one_draw)(args.n, K, miscalibration, 0.0, seed, args.n_null)
+            for seed in range(args.draws)
+        )
+    )
+    rows["alarm"] = rows["p_value"] <= LEVEL
+    rows["alarm_10"] = rows["p_value"] <= 0.10
+    return rows.groupby(["n", "classes", "miscalibration"], as_index=False).agg(
+        data_sets=("alarm", "size"),
+        alarms_5=("alarm", "mean"),
+        alarms_10=("alarm_10", "mean"),
+        any_cell=("any_cell", "mean"),
+    )
+
+
 def draw_plot(power: pd.DataFrame, path: Path) -> None:
     import matplotlib
 
@@ -138,23 +156,11 @@ def main() -> None:
     args.output.mkdir(parents=True, exist_ok=True)
     run = Parallel(n_jobs=args.jobs)
     if "size" in args.parts:
-        rows = pd.DataFrame(
-            run(
-                delayed(one_draw)(args.n, K, m, 0.0, seed, args.n_null)
-                for K, m in SETTINGS
-                for seed in range(args.draws)
-            )
-        )
-        rows["alarm"] = rows["p_value"] <= LEVEL
-        rows["alarm_10"] = rows["p_value"] <= 0.10
-        size = rows.groupby(["n", "classes", "miscalibration"], as_index=False).agg(
-            data_sets=("alarm", "size"),
-            alarms_5=("alarm", "mean"),
-            alarms_10=("alarm_10", "mean"),
-            any_cell=("any_cell", "mean"),
-        )
-        size.round(4).to_csv(args.output / "hh_size.csv", index=False)
-        print(size.round(4).to_string(index=False), flush=True)
+        parts = []
+        for K, m in SETTINGS:  # one setting after the other, so that a long run shows something
+            parts.append(size_of(run, args, K, m))
+            print(parts[-1].round(4).to_string(index=False, header=len(parts) == 1), flush=True)
+            pd.concat(parts).round(4).to_csv(args.output / "hh_size.csv", index=False)
     if "power" in args.parts:
         rows = pd.DataFrame(
             run(

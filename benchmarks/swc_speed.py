@@ -2,10 +2,10 @@
 
     python benchmarks/swc_speed.py                      # moons alone
     HETCAL_DATA=folder python benchmarks/swc_speed.py   # also mnist-4v9, mnist10, letter
-    python benchmarks/swc_speed.py --large              # 1 million rows, 100 000 calibration items: time, peak memory
+    python benchmarks/swc_speed.py --large              # 1 million rows, 100 000 items, peak memory
 
-All times are CPU seconds of one thread. The loop is timed on a few test rows and scaled to all of them; the
-largest difference from its results stands beside the times.
+All times are CPU seconds of one thread. The loop is timed on a few test rows and scaled to all of
+them; the largest difference from its results stands beside the times.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,92 +65,108 @@ def normalised(votes: np.ndarray) -> np.ndarray:
     return votes / np.maximum(votes.sum(axis=1, keepdims=True), 1e-300)
 
 
+@dataclass(frozen=True)
 class Case:
     """Calibration items and test rows in the augmented space [X, standardised p]."""
 
-    def __init__(self, name: str, X: np.ndarray, y: np.ndarray, sizes: tuple[int, int, int], model: Any):
-        n_train, n_cal, n_test = sizes
-        train, cal = slice(0, n_train), slice(n_train, n_train + n_cal)
-        test = slice(n_train + n_cal, n_train + n_cal + n_test)
-        scaler = StandardScaler().fit(X[train])
-        X = scaler.transform(X)
-        P = model.fit(X[train], y[train]).predict_proba(X)
-        P = StandardScaler().fit(P[cal]).transform(P)
-        Z = np.hstack([X, P]).astype(np.float32)
-        self.name, self.K = name, int(y.max()) + 1
-        self.Z_cal, self.y_cal = Z[cal], y[cal].astype(np.int32)
-        self.Z = np.ascontiguousarray(Z[test])
-        # Thresholds HH/2 as they occur: heterogeneity between 0 and 0.3.
-        self.threshold = np.random.default_rng(0).uniform(0.0, 0.15, len(self.Z))
+    name: str
+    K: int
+    Z_cal: np.ndarray
+    y_cal: np.ndarray
+    Z: np.ndarray
+    threshold: np.ndarray
+
+
+def make_case(
+    name: str, X: np.ndarray, y: np.ndarray, sizes: tuple[int, int, int], model: Any
+) -> Case:
+    """Split, fit the classifier, and put its probabilities beside the features."""
+    n_train, n_cal, n_test = sizes
+    train, cal = slice(0, n_train), slice(n_train, n_train + n_cal)
+    test = slice(n_train + n_cal, n_train + n_cal + n_test)
+    X = StandardScaler().fit(X[train]).transform(X)
+    P = model.fit(X[train], y[train]).predict_proba(X)
+    P = StandardScaler().fit(P[cal]).transform(P)
+    Z = np.hstack([X, P]).astype(np.float32)
+    # Thresholds HH/2 as they occur: heterogeneity between 0 and 0.3.
+    threshold = np.random.default_rng(0).uniform(0.0, 0.15, n_test)
+    return Case(name, int(y.max()) + 1, Z[cal], y[cal].astype(np.int32), Z[test], threshold)
 
 
 def cases() -> list[Case]:
     """Return moons and, where HETCAL_DATA says where they are, the paper's sets."""
     X, y = make_moons(2000, noise=0.3, random_state=0)
-    found = [Case("moons", X, y, (500, 1000, 500), DecisionTreeClassifier(random_state=0))]
+    found = [make_case("moons", X, y, (500, 1000, 500), DecisionTreeClassifier(random_state=0))]
     folder = os.environ.get("HETCAL_DATA")
     if not folder:
         return found
     rng = np.random.RandomState(0)
     digits = np.load(Path(folder) / "mnist.npz")
     X, y = digits["X"].astype(float), digits["y"].astype(int)
-    pair = np.flatnonzero((y == 4) | (y == 9))
-    chosen = rng.choice(pair, 4000, replace=False)
-    found.append(Case("mnist-4v9", X[chosen], (y[chosen] == 9).astype(int), (500, 3000, 500), GaussianNB()))
+    chosen = rng.choice(np.flatnonzero((y == 4) | (y == 9)), 4000, replace=False)
+    nines = (y[chosen] == 9).astype(int)
+    found.append(make_case("mnist-4v9", X[chosen], nines, (500, 3000, 500), GaussianNB()))
     chosen = rng.choice(len(y), 7000, replace=False)
-    found.append(Case("mnist10", X[chosen], y[chosen], (1000, 5000, 1000), GaussianNB()))
+    found.append(make_case("mnist10", X[chosen], y[chosen], (1000, 5000, 1000), GaussianNB()))
     letters = np.load(Path(folder) / "letter.npz")
     X, y = letters["X"].astype(float), np.unique(letters["y"], return_inverse=True)[1]
     chosen = rng.choice(len(y), 9000, replace=False)
-    found.append(Case("letter", X[chosen], y[chosen], (2000, 5000, 2000), GaussianNB()))
+    found.append(make_case("letter", X[chosen], y[chosen], (2000, 5000, 2000), GaussianNB()))
     return found
 
 
-def measure(case: Case) -> None:
-    """Print one line per core: what the loop needs, what the kernels need, how far they differ."""
-    n = len(case.Z)
-    rows = np.linspace(0, n - 1, LOOP_ROWS).astype(int)
-    with use_core("auto"):
-        forest = fk.fit_forest(case.Z_cal, case.y_cal, case.K)
-        leaves, leaves_cal = fk.apply(forest, case.Z[rows]), fk.apply(forest, case.Z_cal)
-    loop_s, Q = cpu_time(lambda: loop_over_pairs(leaves, leaves_cal, case.y_cal, case.K, None), 2)
-    _, Q_hh = cpu_time(
-        lambda: loop_over_pairs(leaves, leaves_cal, case.y_cal, case.K, case.threshold[rows]), 1
-    )
-    loop_row = loop_s / LOOP_ROWS
+@dataclass(frozen=True)
+class Loop:
+    """The paper's loop on some of the test rows."""
+
+    rows: np.ndarray
+    seconds_per_row: float
+    swc: np.ndarray
+    swc_hh: np.ndarray
+
+
+def run_loop(case: Case) -> Loop:
+    """Time the loop over pairs on a few rows."""
+    rows = np.linspace(0, len(case.Z) - 1, LOOP_ROWS).astype(int)
+    forest = fk.fit_forest(case.Z_cal, case.y_cal, case.K)
+    leaves = fk.apply(forest, case.Z[rows]), fk.apply(forest, case.Z_cal)
+    seconds, swc = cpu_time(lambda: loop_over_pairs(*leaves, case.y_cal, case.K, None), 2)
+    swc_hh = loop_over_pairs(*leaves, case.y_cal, case.K, case.threshold[rows])
+    return Loop(rows, seconds / LOOP_ROWS, swc, swc_hh)
+
+
+def fit(case: Case) -> tuple[fk.Forest, np.ndarray, fk.LeafMass]:
+    """Return all that the vote needs: this is what "fit" costs."""
+    forest = fk.fit_forest(case.Z_cal, case.y_cal, case.K)
+    leaves = fk.apply(forest, case.Z_cal)
+    return forest, leaves, fk.leaf_class_mass(forest.n_leaves, leaves, case.y_cal, case.K)
+
+
+def measure(case: Case, loop: Loop, core: str) -> str:
+    """Return one line: what the loop needs, what the kernels need, how far they differ."""
+    n, row_s = len(case.Z), loop.seconds_per_row
+    fit_s, (forest, leaves, mass) = cpu_time(lambda: fit(case), 2 if core == "pure" else 5)
+    index = fk.build_index(forest.n_leaves, leaves)
     many = np.vstack([case.Z] * max(1, 20_000 // n))
-    for core in ["pure"] if native() is None else ["pure", "native"]:
-        with use_core(core):
-
-            def fit() -> tuple[Any, Any]:
-                forest = fk.fit_forest(case.Z_cal, case.y_cal, case.K)
-                leaves = fk.apply(forest, case.Z_cal)
-                return forest, fk.leaf_class_mass(forest.n_leaves, leaves, case.y_cal, case.K)
-
-            fit_s, (forest, mass) = cpu_time(fit, 2 if core == "pure" else 5)
-            index = fk.build_index(forest.n_leaves, fk.apply(forest, case.Z_cal))
-            swc_s, votes = cpu_time(lambda: fk.vote(forest, case.Z, mass), 5)
-            many_s, _ = cpu_time(lambda: fk.vote(forest, many, mass), 2)
-            hh_s, result = cpu_time(
-                lambda: fk.thresholded_vote(
-                    forest, index, case.Z, case.y_cal, case.K, threshold=case.threshold
-                ),
-                3,
-            )
-            one_s, _ = cpu_time(
-                lambda: [fk.vote(forest, case.Z[r : r + 1], mass) for r in range(100)], 3
-            )
-        error = np.abs(normalised(votes)[rows] - Q).max()
-        error_hh = np.abs(normalised(result.votes)[rows] - Q_hh).max()
-        print(
-            f"{case.name:10} {core:6} loop {loop_row * n:8.2f} s | fit {fit_s:7.4f} s"
-            f" | SWC fit+predict {loop_row * n / (fit_s + swc_s):6.0f}x"
-            f" | predict {loop_row * n / swc_s:6.0f}x, {len(many)} rows {loop_row * len(many) / many_s:6.0f}x"
-            f" ({len(many) / many_s / 1e3:6.0f}k rows/s), one row {one_s * 10:6.4f} ms, diff {error:.0e}"
-            f" | SWC-HH predict {loop_row * n / hh_s:6.0f}x ({n / hh_s / 1e3:5.0f}k rows/s),"
-            f" diff {error_hh:.0e} | support {result.support.mean():6.1f}",
-            flush=True,
-        )
+    swc_s, votes = cpu_time(lambda: fk.vote(forest, case.Z, mass), 5)
+    many_s, _ = cpu_time(lambda: fk.vote(forest, many, mass), 3)
+    one_s, _ = cpu_time(lambda: [fk.vote(forest, case.Z[:1], mass) for _ in range(100)], 3)
+    hh_s, hh = cpu_time(
+        lambda: fk.thresholded_vote(
+            forest, index, case.Z, case.y_cal, case.K, threshold=case.threshold
+        ),
+        5,
+    )
+    error = np.abs(normalised(votes)[loop.rows] - loop.swc).max()
+    error_hh = np.abs(normalised(hh.votes)[loop.rows] - loop.swc_hh).max()
+    return (
+        f"{case.name:10} {core:6} loop {row_s * n:7.2f} s | fit {fit_s:7.4f} s"
+        f" | fit+predict {row_s * n / (fit_s + swc_s):5.0f}x | predict {row_s * n / swc_s:6.0f}x,"
+        f" {len(many)} rows {row_s * len(many) / many_s:6.0f}x"
+        f" ({len(many) / many_s / 1e3:4.0f}k/s), one row {one_s * 10:6.4f} ms, diff {error:.0e}"
+        f" | SWC-HH predict {row_s * n / hh_s:5.0f}x ({n / hh_s / 1e3:4.0f}k/s),"
+        f" diff {error_hh:.0e} | support {hh.support.mean():5.1f}"
+    )
 
 
 def measure_large(n_test: int = 1_000_000, n_cal: int = 100_000, d: int = 20) -> None:
@@ -184,8 +201,12 @@ def main() -> None:
         measure_large()
         return
     for case in cases():
-        if arguments.only in (None, case.name):
-            measure(case)
+        if arguments.only not in (None, case.name):
+            continue
+        loop = run_loop(case)
+        for core in ["pure"] if native() is None else ["pure", "native"]:
+            with use_core(core):
+                print(measure(case, loop, core), flush=True)
 
 
 if __name__ == "__main__":

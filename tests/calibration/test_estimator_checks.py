@@ -31,6 +31,10 @@ def _expected_failures(estimator):
     return dict.fromkeys(WEIGHT_CHECKS, reason)
 
 
+# Grows forests around every probability vector, with null draws: minutes over all checks.
+LONG = ("swc-hh",)
+
+
 @parametrize_with_checks(
     [
         LocallyCalibratedClassifier(GaussianNB()),
@@ -67,8 +71,17 @@ def test_precomputed(estimator, check):
 
 
 @parametrize_with_checks(
-    [CalibratorAsClassifier(get_calibrator(name)) for name in list_calibrators()],
+    [CalibratorAsClassifier(get_calibrator(name)) for name in list_calibrators() if name not in LONG],
     expected_failed_checks=_expected_failures,
 )
 def test_calibrators_by_name(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [CalibratorAsClassifier(get_calibrator(name)) for name in LONG],
+    expected_failed_checks=_expected_failures,
+)
+def test_long_calibrators_by_name(estimator, check):
     check(estimator)

@@ -17,9 +17,8 @@ pytestmark = [
 ]
 
 # Published figures have four decimals and are means of ten trials, so half a unit of the last place
-# is rounding; 0.0002 leaves room for another version of a classifier. The histogram's cuts depend on
-# the order in which ties are sorted: 0.0009 apart on letter RF.
-TOLERANCE = {"uncalibrated": 2e-4, "platt": 2e-4, "temperature": 2e-4, "isotonic": 2e-4, "histogram": 2e-3}
+# is rounding; 0.0002 leaves room for another version of a classifier.
+TOLERANCE = 2e-4
 COLUMN = {
     "uncalibrated": "Uncal.",
     "platt": "Platt",
@@ -37,7 +36,7 @@ CELLS = [
 
 # Brier scores of single trials (seed 0) from the code whose ten-trial means agree with the paper.
 TRIAL_0 = {
-    "NB": {"uncalibrated": 0.4720, "platt": 0.3424, "isotonic": 0.2072, "histogram": 0.2622},
+    "NB": {"uncalibrated": 0.4720, "platt": 0.3424, "isotonic": 0.2072, "histogram": 0.2625},
     "DT": {"uncalibrated": 0.1606, "platt": 0.1648, "isotonic": 0.1477, "histogram": 0.1549},
     "RF": {"uncalibrated": 0.0968, "platt": 0.0593, "isotonic": 0.0609, "histogram": 0.0605},
 }
@@ -77,4 +76,4 @@ def test_ten_trials_give_the_published_means(dataset, classifier):
     for name in trials[0]:
         ours = np.mean([scores[name] for scores in trials])
         published = published_value(dataset, classifier, COLUMN[name])
-        assert ours == pytest.approx(published, abs=TOLERANCE[name]), name
+        assert ours == pytest.approx(published, abs=TOLERANCE), name

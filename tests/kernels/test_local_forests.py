@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from hetcal.kernels import native, use_core
 from hetcal.kernels.local_forests import PAPER_ALPHAS, LocalForestScores, local_forest_scores
-from hetcal.kernels.neighbourhoods import hellinger_balls
+from hetcal.kernels.neighbourhoods import hellinger_balls, take_neighbourhoods
 
 with use_core("auto"):
     COMPILED = native() is not None
@@ -154,6 +154,37 @@ def test_several_label_vectors_are_several_calls(core):
             alone = local_forest_scores(X, codes, n_classes, P, indptr, indices, n_estimators=5)
             for name in (*FLOATS, "status", "oob_proba"):
                 np.testing.assert_array_equal(getattr(together, name)[i], getattr(alone, name))
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_equal_neighbourhoods_get_equal_results_in_place(core):
+    X, y, n_classes, P, indptr, indices = problem(4, n_hoods=3)
+    twice = take_neighbourhoods(indptr, indices, np.array([1, 0, 1, 2, 0]))
+    with use_core(core):
+        once = local_forest_scores(X, y, n_classes, P, indptr, indices, n_estimators=4)
+        scores = local_forest_scores(X, y, n_classes, P, *twice, n_estimators=4)
+    for name in (*FLOATS, "status", "n_neighbors"):
+        np.testing.assert_array_equal(getattr(scores, name), getattr(once, name)[[1, 0, 1, 2, 0]])
+    _, members = take_neighbourhoods(indptr, np.arange(len(indices)), np.array([1, 0, 1, 2, 0]))
+    np.testing.assert_array_equal(scores.oob_proba, once.oob_proba[members])
+
+
+@needs_native
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("decimals", [None, 0])
+def test_wide_data_searched_in_lanes_equal_the_pure_path(n_classes, decimals):
+    rng = np.random.default_rng(0)
+    X = np.maximum(rng.normal(size=(150, 60)), 0)  # half of the entries hold the commonest value
+    X[:, 1] = 1.0 + rng.integers(0, 30, 150) * 6e-8
+    if decimals is not None:
+        X = np.round(X, decimals)
+    y = (X[:, 0] + rng.normal(size=150) > 0.5) + rng.integers(0, n_classes - 1, 150)
+    P = np.full((150, n_classes), 1 / n_classes)
+    data = (X, y, n_classes, P, np.array([0, 150]), rng.permutation(150))
+    with use_core("pure"):
+        pure = local_forest_scores(*data, n_estimators=20)
+    with use_core("native"):
+        assert_same(local_forest_scores(*data, n_estimators=20), pure)
 
 
 @pytest.mark.parametrize("core", CORES)

@@ -11,6 +11,7 @@ from hetcal.kernels.binary_maps import (
     log_rest,
     normalized_sigmoids,
     platt_targets,
+    ranking_scores,
     smoothed_one_vs_rest,
 )
 from hetcal.kernels.convex import Expansion, minimize_convex
@@ -32,16 +33,13 @@ def sample(n=400, K=4, *, seed=0, temperature=2.0, sharpness=3.0):
 
 
 def total_loss(log_proba, codes, weight, scale, bias):
-    """Negative log-likelihood with one pseudo-error, item by item."""
+    """Negative log-likelihood with one pseudo-error."""
     n = weight.sum()
     K = log_proba.shape[1]
-    total = 0.0
-    for row, code, w in zip(log_proba, codes, weight, strict=True):
-        logq = log_softmax(scale * row + bias)
-        target = np.full(K, 1 / (n + 2) / (K - 1))
-        target[code] = (n + 1) / (n + 2)
-        total -= w * target @ logq
-    return total
+    log_q = log_softmax(scale * log_proba + bias, axis=1)
+    targets = np.full(log_q.shape, 1 / (n + 2) / (K - 1))
+    targets[np.arange(len(codes)), codes] = (n + 1) / (n + 2)
+    return -np.sum(weight[:, None] * targets * log_q)
 
 
 def test_smoothed_targets_sum_to_one_and_carry_one_pseudo_error():
@@ -174,7 +172,8 @@ def test_platt_targets_by_hand():
         platt_targets(np.array([True, True, False]), weight), [5 / 6, 5 / 6, 1 / 4]
     )
     np.testing.assert_allclose(
-        smoothed_one_vs_rest(np.array([1, 0]), 3, np.ones(2)), [[0.25, 0.75, 0.25], [0.75, 0.25, 0.25]]
+        smoothed_one_vs_rest(np.array([1, 0]), 3, np.ones(2)),
+        [[0.25, 0.75, 0.25], [0.75, 0.25, 0.25]],
     )
 
 
@@ -202,3 +201,15 @@ def test_minimiser_reports_an_objective_without_a_minimum():
     bounded = minimize_convex(falling, np.zeros(1), upper=np.array([4.0]))
     assert bounded.converged
     assert bounded.point[0] == 4.0
+
+
+def test_ranking_scores_tie_exactly_where_probabilities_do():
+    """The other classes' sum rounds differently in every order; a tie in p must stay a tie."""
+    rng = np.random.default_rng(0)
+    others = rng.dirichlet(np.ones(5), 200) * 0.7
+    P = np.column_stack([np.full(200, 0.3), others])
+    scores = ranking_scores(P, np.log(P))
+    assert np.unique(scores[:, 0]).shape[0] == 1
+    np.testing.assert_allclose(scores, class_log_odds(np.log(P)), rtol=1e-9, atol=1e-9)
+    for k in range(1, 6):
+        np.testing.assert_array_equal(np.argsort(scores[:, k]), np.argsort(P[:, k]))

@@ -13,14 +13,15 @@ def plain_vote(S, codes, K, weight, rule):
     m, n = S.shape
     mass, support, squared = np.zeros((m, K)), np.zeros(m), np.zeros(m)
     for t in range(m):
-        order = sorted((i for i in range(n) if np.isfinite(S[t, i])), key=lambda i: (S[t, i], i))
+        order = sorted((i for i in range(n) if S[t, i] > 0), key=lambda i: (-S[t, i], i))
         if rule.n_neighbors is not None:
-            order = order[-rule.n_neighbors :]
+            order = order[: rule.n_neighbors]
         if rule.threshold is not None:
-            passing = [i for i in order if S[t, i] >= rule.threshold[t]]
-            order = passing or [int(np.argmax(S[t]))]
+            order = [i for i in order if S[t, i] >= rule.threshold[t]] or order[:1]
+        # Any factor per row will do; with a power it is the most similar voter's.
+        unit = S[t].max() if rule.power != 1 else 1.0
         for i in order:
-            w = (1.0 if rule.uniform else S[t, i] ** rule.power) * weight[i]
+            w = (1.0 if rule.uniform else (S[t, i] / unit) ** rule.power) * weight[i]
             mass[t, codes[i]] += w
             support[t] += S[t, i] * weight[i]
             squared[t] += w**2
@@ -34,6 +35,8 @@ RULES = [
     VoteRule(n_neighbors=4, uniform=True),
     VoteRule(n_neighbors=99),
     VoteRule(uniform=True),
+    VoteRule(threshold=np.linspace(0.0, 1.2, 7)),
+    VoteRule(threshold=np.linspace(0.0, 1.2, 7), n_neighbors=1),
 ]
 
 
@@ -56,6 +59,21 @@ def test_threshold_keeps_the_most_similar_where_none_passes():
     voters = Voters(np.array([0, 1, 0]), 2)
     ballot = vote_with_matrix(S, voters, VoteRule(threshold=np.array([0.8, 0.6])))
     np.testing.assert_allclose(ballot.mass, [[0.0, 0.5], [1.5, 0.0]])
+
+
+def test_nobody_votes_with_a_similarity_of_zero():
+    voters = Voters(np.array([0, 1, 0]), 2)
+    for rule in (VoteRule(uniform=True), VoteRule(n_neighbors=2), VoteRule(threshold=np.ones(1))):
+        ballot = vote_with_matrix(np.zeros((1, 3)), voters, rule)
+        assert not ballot.mass.any()
+        assert ballot.support[0] == 0
+
+
+def test_large_powers_neither_overflow_nor_vanish():
+    voters = Voters(np.array([0, 1, 0]), 2)
+    for S in ([[1e9, 1e9, 1.0]], [[1e-9, 1e-9, 1e-12]]):
+        mass = vote_with_matrix(np.array(S), voters, VoteRule(power=80.0)).mass
+        np.testing.assert_allclose(mass / mass.sum(), [[0.5, 0.5]])
 
 
 def test_minus_infinity_never_votes():

@@ -55,7 +55,11 @@ class ForestFitter {
   private:
     template <class Code>
     struct Codes {
-        explicit Codes(const FloatMatrix &X) : ranked(rank_codes<Code>(X)), by_row(codes_by_row(ranked)) {}
+        explicit Codes(const FloatMatrix &X) : ranked(rank_codes<Code>(X)) {
+            // Worth its memory only where the columns do not fit the cache and a row is long.
+            if (X.n_features >= 64 && sizeof(Code) * ranked.codes.size() > (std::size_t(6) << 20))
+                by_row = codes_by_row(ranked);
+        }
         RankCodes<Code> ranked;
         std::vector<Code> by_row;
     };
@@ -67,8 +71,9 @@ class ForestFitter {
         parallel_for(trees.size(), n_jobs, [&](std::size_t t, std::size_t worker) {
             auto &grower = growers[worker];
             if (!grower)
-                grower = std::make_unique<TreeGrower<Code>>(codes.ranked, codes.by_row.data(), labels_.data(),
-                                                            n_classes_, options_);
+                grower = std::make_unique<TreeGrower<Code>>(
+                    codes.ranked, codes.by_row.empty() ? nullptr : codes.by_row.data(), labels_.data(), n_classes_,
+                    options_);
             trees[t] = grower->grow(seeds[t], in_bag + (options_.bootstrap ? t * labels_.size() : 0));
         });
     }

@@ -33,8 +33,8 @@ template <class Code>
 class TreeGrower {
   public:
     // `labels` are class codes below n_classes, one per item.
-    // `by_row` are the same codes row after row: the few items of a small node then stay in the cache while its
-    // descendants look at one feature after the other.
+    // `by_row` (or null) are the same codes row after row: the few items of a small node then stay in the cache
+    // while its descendants look at one feature after the other.
     TreeGrower(const RankCodes<Code> &ranked, const Code *by_row, const std::int32_t *labels,
                std::uint32_t n_classes, const GrowOptions &options)
         : ranked_(ranked), by_row_(by_row), labels_(labels), n_classes_(n_classes), binary_(n_classes <= 2), options_(options),
@@ -150,7 +150,7 @@ class TreeGrower {
     };
 
     Column column(std::size_t f) const {
-        if (end_ - start_ <= kSmallNode) return {by_row_ + f, ranked_.n_features};
+        if (by_row_ != nullptr && end_ - start_ <= kSmallNode) return {by_row_ + f, ranked_.n_features};
         return {ranked_.column(f), 1};
     }
 

@@ -228,28 +228,25 @@ void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, co
 
     double *vote = task.votes + r * task.n_classes, *sum = task.sums + r * 2;
     bool any = false;
-    std::size_t most_shared = 0;
     for (std::size_t count = n_counts - 1; count > 0; --count) {
         const double similarity = static_cast<double>(count) / rows.denominator[r];
-        if (any && similarity < task.threshold[r]) break;
-        if (similarity < task.threshold[r] && most_shared > 0) break;
+        if (similarity < task.threshold[r]) break;
         const double ballot = power_of(similarity, task.power);
         for (std::size_t k = 0; k < task.n_classes; ++k) {
             const double n = histogram[k * n_counts + count];
             if (n == 0) continue;
-            most_shared = std::max(most_shared, count);
-            if (similarity < task.threshold[r]) break;
             any = true;
             vote[k] += n * ballot;
             sum[0] += n * similarity;
             sum[1] += n * ballot * ballot;
         }
     }
-    if (any || most_shared == 0) return;
-    for (item = 0; counts[item] != most_shared; ++item) {}  // the nearest item votes alone
-    const double similarity = static_cast<double>(most_shared) / rows.denominator[r];
+    if (any) return;
+    const Count *nearest = std::max_element(counts, counts + rows.n_items);  // the lowest of several
+    if (rows.n_items == 0 || *nearest == 0) return;
+    const double similarity = static_cast<double>(*nearest) / rows.denominator[r];
     const double ballot = power_of(similarity, task.power);
-    vote[task.labels[item]] = ballot;
+    vote[task.labels[nearest - counts]] = ballot;
     sum[0] = similarity;
     sum[1] = ballot * ballot;
 }

@@ -54,6 +54,25 @@ struct Neighbourhood {
     std::vector<Entry> entries;
     std::vector<Span> spans;  // features with at least one entry
 
+    // The same entries item by item; made by list_rows.
+    struct Cell {
+        std::uint32_t span;
+        Code code;
+    };
+    std::vector<Cell> cells;
+    std::vector<std::uint32_t> row_start;  // size + 1 entries
+
+    void list_rows() {
+        row_start.assign(size + 1, 0);
+        for (const Entry &entry : entries) ++row_start[entry.item + 1];
+        for (std::uint32_t i = 0; i < size; ++i) row_start[i + 1] += row_start[i];
+        cells.resize(entries.size());
+        std::vector<std::uint32_t> next(row_start.begin(), row_start.end() - 1);
+        for (std::uint32_t s = 0; s < spans.size(); ++s)
+            for (std::uint32_t i = spans[s].low; i < spans[s].high; ++i)
+                cells[next[entries[i].item]++] = {s, entries[i].code};
+    }
+
     // `local_of` holds n_items entries, all 0xffff; it is left so.
     void gather(const SortedColumns &columns, const std::int64_t *indices, std::uint32_t n_members,
                 std::vector<Item> &local_of) {

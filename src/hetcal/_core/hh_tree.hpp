@@ -79,7 +79,7 @@ class TreeGrower {
           stamp_(columns.ranks.n_features, 0) {}
 
     // Prepares for the trees of one neighbourhood.
-    void begin(const Neighbourhood &hood, const Labels &labels) {
+    void begin(Neighbourhood &hood, const Labels &labels) {
         hood_ = &hood;
         labels_ = &labels;
         inverse_.resize(hood.size + 1);
@@ -90,7 +90,8 @@ class TreeGrower {
         in_node_.assign(hood.size, 0);
         // With few features the exact search that follows the lanes would cost more than they save.
         const bool use_lanes = walk_.n_lanes > 0 && hood.spans.size() >= 32 && hood.entries.size() >= 1000;
-        large_ = use_lanes ? std::max(16u, hood.size / kSmallNode) : 0xffffffffu;
+        large_ = use_lanes ? std::max(16u, hood.size / kSmallNode) : kNever;
+        if (use_lanes) hood.list_rows();
     }
 
     // Grows every tree; their draws, seed and random are set.
@@ -116,6 +117,7 @@ class TreeGrower {
 
   private:
     static constexpr std::uint32_t kSmallNode = 16;  // nodes below this part of the neighbourhood leave the lanes
+    static constexpr std::uint32_t kNever = 0xffffffff;
     static constexpr std::int32_t kAlone = -1;
 
     const SortedColumns &columns_;
@@ -138,7 +140,7 @@ class TreeGrower {
     std::vector<Span> spans_, left_spans_;
     std::vector<Item> right_items_;
     std::vector<std::uint8_t> goes_left_, in_node_;
-    std::vector<std::uint32_t> keys_;
+    std::vector<std::uint32_t> keys_, span_end_;
 
     // The node in work.
     std::vector<std::int64_t> left_, totals_;
@@ -204,19 +206,67 @@ class TreeGrower {
     void list_entries(Pending &pending) {
         spans_.clear();
         entries_.resize(hood_->entries.size());
+        // Sorting costs about 10 times as much per entry as reading a sorted column.
+        if (large_ != kNever && pending.n_items() * 10 < hood_->size)
+            list_by_sorting(pending);
+        else
+            list_by_filtering(pending);
+        pending.spans_low = 0;
+        pending.spans_high = std::uint32_t(spans_.size());
+    }
+
+    void list_by_filtering(const Pending &pending) {
         const std::vector<Item> &bag = growing_->tree.bag;
-        const double sorting = double(pending.n_items()) * (hood_->spans.size() + 8.0 * hood_->entries.size() / hood_->size);
-        const bool sort = sorting < 0.8 * hood_->entries.size();
         for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i) in_node_[bag[i]] = 1;
         std::uint32_t write = 0;
         for (const Span &span : hood_->spans) {
-            const Span listed = sort ? sort_span(span, pending, write) : filter_span(span, write);
+            const Span listed = filter_span(span, write);
             write = listed.high;
             if (listed.high > listed.low) spans_.push_back(listed);
         }
         for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i) in_node_[bag[i]] = 0;
-        pending.spans_low = 0;
-        pending.spans_high = std::uint32_t(spans_.size());
+    }
+
+    void list_by_sorting(const Pending &pending) {
+        const Item *bag = growing_->tree.bag.data();
+        span_end_.assign(hood_->spans.size() + 1, 0);
+        for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i)
+            for (std::uint32_t j = hood_->row_start[bag[i]]; j < hood_->row_start[bag[i] + 1]; ++j)
+                ++span_end_[hood_->cells[j].span + 1];
+        for (std::size_t s = 1; s < span_end_.size(); ++s) span_end_[s] += span_end_[s - 1];
+        keys_.resize(span_end_.back());
+        // span_end_[s] is where span s begins, and moves to its end while it is filled
+        for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i)
+            for (std::uint32_t j = hood_->row_start[bag[i]]; j < hood_->row_start[bag[i] + 1]; ++j)
+                keys_[span_end_[hood_->cells[j].span]++] = (std::uint32_t(hood_->cells[j].code) << 16) | bag[i];
+        std::uint32_t low = 0;
+        for (std::size_t s = 0; s < hood_->spans.size(); ++s) {
+            const std::uint32_t high = span_end_[s], feature = hood_->spans[s].feature;
+            if (low == high) continue;
+            sort_keys(keys_.data() + low, keys_.data() + high);
+            const Code common = columns_.ranks.most_frequent[feature];
+            std::uint32_t middle = low;
+            for (std::uint32_t i = low; i < high; ++i) {
+                const Code code = Code(keys_[i] >> 16);
+                entries_[i] = {code, Item(keys_[i] & 0xffff)};
+                middle += code < common;
+            }
+            spans_.push_back({feature, low, middle, high});
+            low = high;
+        }
+    }
+
+    static void sort_keys(std::uint32_t *begin, std::uint32_t *end) {
+        if (end - begin > 32) {
+            std::sort(begin, end);
+            return;
+        }
+        for (std::uint32_t *i = begin + 1; i < end; ++i) {
+            const std::uint32_t key = *i;
+            std::uint32_t *hole = i;
+            for (; hole > begin && hole[-1] > key; --hole) *hole = hole[-1];
+            *hole = key;
+        }
     }
 
     // The entries of the items marked in in_node_, written to entries_ from `write` on.
@@ -234,24 +284,6 @@ class TreeGrower {
             write += in_node_[from[i].item];
         }
         return {span.feature, low, middle, write};
-    }
-
-    Span sort_span(const Span &span, const Pending &pending, std::uint32_t write) {
-        const Code *code = columns_.ranks.column(span.feature);
-        const Code common = columns_.ranks.most_frequent[span.feature];
-        const std::vector<Item> &bag = growing_->tree.bag;
-        keys_.resize(pending.n_items() + 1);
-        std::uint32_t count = 0, below = 0;
-        for (std::uint32_t i = pending.bag_low; i < pending.bag_high; ++i) {
-            const Code c = code[hood_->members[bag[i]]];
-            keys_[count] = (std::uint32_t(c) << 16) | bag[i];
-            count += c != common;
-            below += c < common;
-        }
-        std::sort(keys_.begin(), keys_.begin() + count);
-        for (std::uint32_t i = 0; i < count; ++i)
-            entries_[write + i] = {Code(keys_[i] >> 16), Item(keys_[i] & 0xffff)};
-        return {span.feature, write, write + below, write + count};
     }
 
     // Scores of every feature for the next nodes of the waiting trees [begin, end), one lane each.

@@ -73,10 +73,11 @@ def _as_labels(y: Any, name: str) -> NDArray:
     if labels.dtype.kind == "f":
         if not np.isfinite(labels).all():
             raise ValueError(f"{name} holds infinity (Input contains NaN or infinity). Fix it.")
-        if (labels != np.floor(labels)).any():
+        fractions = labels[labels != np.floor(labels)]
+        if fractions.size:
             raise ValueError(
                 f"Unknown label type: {type_of_target(labels)}. {name} holds numbers such as "
-                f"{labels[labels != np.floor(labels)].tolist()[0]!r}; class labels are expected. If these "
+                f"{fractions.tolist()[0]!r}; class labels are expected. If these "
                 "are probabilities, pass them as y_proba."
             )
     if labels.dtype.kind == "O":

@@ -66,8 +66,10 @@ def check_proba(
             f"Row {row} of {name} sums to {total[row]:.4g}; rows must be probability vectors."
             f"{_remedy(percent=99 <= total[row] <= 101, rounded=bool(off[row] <= 0.1))}"
         )
-    if (off > _ROUNDING_NOISE).any():
-        P = P / total[:, None]
+    rounded = off > _ROUNDING_NOISE
+    if rounded.any():
+        # Only these rows: scaling the others would blur the ties and the ranking of saturated ones.
+        P = np.where(rounded[:, None], P / total[:, None], P)
     return P
 
 

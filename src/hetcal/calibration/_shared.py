@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from hetcal.calibration.base import Scores
-from hetcal.kernels.binary_maps import class_log_odds
+from hetcal.kernels.binary_maps import ranking_scores
 
 Matrix = NDArray[np.float64]
 
@@ -41,17 +41,19 @@ def check_non_negative(owner: Any, name: str) -> float:
     return number
 
 
-def class_scores(scores: Scores, kind: str) -> Matrix:
-    """Return the score of every class that a one-class map reads: log-odds or probability."""
-    return class_log_odds(scores.log_proba) if kind == "log_odds" else scores.proba
+def step_scores(scores: Scores, kind: str) -> Matrix:
+    """Return the score of every class that a step map reads: log-odds or probability."""
+    if kind == "proba":
+        return scores.proba
+    return ranking_scores(scores.proba, scores.log_proba)
 
 
 def warn_unless(converged: bool, owner: Any) -> None:
     """Warn when an optimiser stopped short, and say what can be done."""
     if not converged:
         warnings.warn(
-            f"{type(owner).__name__} did not converge; its probabilities are those of the last step. "
-            "Look for extreme values in y_proba, logits or sample_weight, or use "
+            f"{type(owner).__name__} did not converge; its probabilities are those of the last "
+            "step. Look for extreme values in y_proba, logits or sample_weight, or use "
             "get_calibrator('isotonic'), which needs no optimiser.",
             ConvergenceWarning,
             stacklevel=4,

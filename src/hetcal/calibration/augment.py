@@ -85,11 +85,11 @@ class AugmentedSpace:
         frozen = isinstance(self.features, FrozenEstimator)
         if not frozen and get_tags(self.features).target_tags.required:
             raise ValueError(
-                f"features={self.features!r} learns from labels; fitted on the calibration labels it "
-                "would spoil the honest predictions. Fit it on other data and pass "
+                f"features={self.features!r} learns from labels; fitted on the calibration labels "
+                "it would spoil the honest predictions. Fit it on other data and pass "
                 "FrozenEstimator(fitted transformer)."
             )
-        return clone(self.features).fit(X)
+        return clone(self.features).fit(X, None)
 
     def _represented(self, X: Any) -> Any:
         return X if self.features_ is None else self.features_.transform(X)

@@ -20,10 +20,10 @@ from hetcal.kernels.binary_maps import (
 class BetaCalibration(GlobalCalibrator):
     r"""Fit :math:`\operatorname{logit} q = a \log p - b \log(1 - p) + c` with a, b >= 0.
 
-    Unlike Platt's sigmoid the map may bend differently at the two ends. It is the likelihood ratio of
-    two beta distributions, contains the identity (a = b = 1, c = 0), and never reverses the ranking.
-    With more than two classes each class is fitted against the rest and the rows are normalised;
-    :class:`VectorScaling` is the map that treats all classes at once.
+    Unlike Platt's sigmoid the map may bend differently at the two ends. It is the likelihood ratio
+    of two beta distributions, contains the identity (a = b = 1, c = 0), and never reverses the
+    ranking. With more than two classes each class is fitted against the rest and the rows are
+    normalised; :class:`VectorScaling` is the map that treats all classes at once.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal.calibration._shared import check_non_negative, check_option, class_scores
+from hetcal.calibration._shared import check_non_negative, check_option, step_scores
 from hetcal.calibration.base import GlobalCalibrator, Matrix, Scores
 from hetcal.kernels.histogram import (
     Histogram,
@@ -23,8 +23,8 @@ from hetcal.kernels.simplex import normalize_rows
 class HistogramBinning(GlobalCalibrator):
     """Cut each class's score into bins of equal mass and return the frequency in the bin.
 
-    The simplest map without a shape; isotonic calibration nearly always does better, because it chooses its
-    own bins and keeps the ranking.
+    The simplest map without a shape; isotonic calibration nearly always does better, because it
+    chooses its own bins and keeps the ranking.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class HistogramBinning(GlobalCalibrator):
         return normalize_rows(Q, scores.proba) if self.normalize else Q
 
     def _read(self, scores: Scores) -> Matrix:
-        return class_scores(scores, check_option(self, "score", ("log_odds", "proba")))
+        return step_scores(scores, check_option(self, "score", ("log_odds", "proba")))
 
     def _number_of_bins(self, weight: Matrix) -> int:
         if isinstance(self.n_bins, str) and self.n_bins == "auto":

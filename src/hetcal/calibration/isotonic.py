@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal.calibration._shared import check_non_negative, check_option, class_scores
+from hetcal.calibration._shared import check_non_negative, check_option, step_scores
 from hetcal.calibration.base import GlobalCalibrator, Matrix, Scores
 from hetcal.kernels.isotonic_map import IsotonicMap, apply_isotonic_map, fit_isotonic_map
 from hetcal.kernels.simplex import normalize_rows
@@ -16,8 +16,8 @@ from hetcal.kernels.simplex import normalize_rows
 class IsotonicCalibration(GlobalCalibrator):
     """Fit the best non-decreasing map of each class's score, then normalise the rows.
 
-    No shape is assumed, so it repairs any monotone distortion, given enough items (some hundreds per
-    class). Two scores are tied only when they are equal: the ranking of saturated probabilities
+    No shape is assumed, so it repairs any monotone distortion, given enough items (some hundreds
+    per class). Two scores are tied only when they are equal: the ranking of saturated probabilities
     (1e-17 against 1e-30) is kept.
 
     Parameters
@@ -41,8 +41,8 @@ class IsotonicCalibration(GlobalCalibrator):
 
     Notes
     -----
-    Where all K maps say zero (possible with ``pseudo_errors=0``), the classifier's own probabilities
-    are returned.
+    Where all K maps say zero (possible with ``pseudo_errors=0``), the classifier's own
+    probabilities are returned.
 
     References
     ----------
@@ -59,9 +59,7 @@ class IsotonicCalibration(GlobalCalibrator):
            [0. , 1. ]])
     """
 
-    def __init__(
-        self, *, score: str = "log_odds", pseudo_errors: float = 0.5, classes: Any = None
-    ):
+    def __init__(self, *, score: str = "log_odds", pseudo_errors: float = 0.5, classes: Any = None):
         super().__init__(classes=classes)
         self.score = score
         self.pseudo_errors = pseudo_errors
@@ -85,4 +83,4 @@ class IsotonicCalibration(GlobalCalibrator):
         return normalize_rows(np.column_stack(columns), scores.proba)
 
     def _read(self, scores: Scores) -> Matrix:
-        return class_scores(scores, check_option(self, "score", ("log_odds", "proba")))
+        return step_scores(scores, check_option(self, "score", ("log_odds", "proba")))

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from hetcal.calibration._shared import (
     check_non_negative,
     check_option,
-    class_scores,
     warn_unless,
 )
 from hetcal.calibration.base import GlobalCalibrator, Matrix, Scores
 from hetcal.kernels.binary_maps import (
     apply_one_vs_rest,
+    class_log_odds,
     fit_one_vs_rest,
     platt_targets,
     smoothed_one_vs_rest,
@@ -94,11 +94,11 @@ class PlattScaling(GlobalCalibrator):
 
     def _features(self, scores: Scores) -> Matrix:
         kind = check_option(self, "score", ("log_odds", "proba"))
-        return class_scores(scores, kind)[:, :, None]
+        S = scores.proba if kind == "proba" else class_log_odds(scores.log_proba)
+        return S[:, :, None]
 
     def _targets(self, codes: NDArray[np.int64], n_classes: int, weight: Matrix) -> Matrix:
         if check_option(self, "targets", ("smoothed", "platt")) == "platt":
             columns = [platt_targets(codes == k, weight) for k in range(n_classes)]
             return np.column_stack(columns)
         return smoothed_one_vs_rest(codes, n_classes, weight)
-

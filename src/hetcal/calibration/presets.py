@@ -28,7 +28,7 @@ def swc(**params: Any) -> SimilarityCalibrator:
 
 def swc_hh(**params: Any) -> SimilarityCalibrator:
     """SWC among the items whose similarity is at least half the hidden heterogeneity."""
-    return SimilarityCalibrator(**({"heterogeneity": HiddenHeterogeneity()} | params))
+    return SimilarityCalibrator(**({"heterogeneity": HiddenHeterogeneity(n_null=9)} | params))
 
 
 def sba(**params: Any) -> SimilarityCalibrator:

@@ -77,8 +77,8 @@ def get_calibrator(name: str, *, preset: str | None = None, **params: Any) -> Ba
         ``"uncalibrated"``, ``"platt"``, ``"temperature"``, ``"bcts"``, ``"vector"``, ``"beta"``,
         ``"isotonic"``, ``"histogram"``, ...; see :func:`list_calibrators`.
     preset : {None, "paper"}, optional
-        "paper" gives the variant of the published experiments; every name takes it, also where there
-        is only one variant.
+        "paper" gives the variant of the published experiments; every name takes it, also where
+        there is only one variant.
     **params
         Parameters of the estimator; they win over the preset.
 
@@ -122,9 +122,7 @@ register_calibrator(
 register_calibrator("bcts", BiasCorrectedTemperatureScaling)
 register_calibrator("vector", VectorScaling)
 register_calibrator("beta", BetaCalibration)
-register_calibrator(
-    "isotonic", IsotonicCalibration, paper={"score": "proba", "pseudo_errors": 0.0}
-)
+register_calibrator("isotonic", IsotonicCalibration, paper={"score": "proba", "pseudo_errors": 0.0})
 register_calibrator(
     "histogram",
     HistogramBinning,

@@ -180,7 +180,9 @@ class SimilarityCalibrator(BaseCalibrator):
         )
         self.heterogeneity_ = None
         if self.heterogeneity is not None:
-            self.heterogeneity_ = clone(self.heterogeneity).fit(
+            # The same classes, in the same order, also where one of them was not observed.
+            heterogeneity = clone(self.heterogeneity).set_params(classes=self.classes_)
+            self.heterogeneity_ = heterogeneity.fit(
                 self.space_.encode(X), self.classes_[codes], y_proba=scores.proba
             )
         self.scores_ = scores

@@ -125,8 +125,8 @@ class BiasCorrectedTemperatureScaling(GlobalCalibrator):
     Parameters
     ----------
     bias_penalty : float, default=2.0
-        :math:`\lambda` of the ridge :math:`\lambda \|b\|^2` on the total log loss, in units of items:
-        0 leaves the biases free, a large value gives temperature scaling.
+        :math:`\lambda` of the ridge :math:`\lambda \|b\|^2` on the total log loss, in units of
+        items: 0 leaves the biases free, a large value gives temperature scaling.
     classes : array-like of shape (K,), optional
         The classes in the column order of ``y_proba``.
 
@@ -141,8 +141,8 @@ class BiasCorrectedTemperatureScaling(GlobalCalibrator):
 
     References
     ----------
-    Alexandari, Kundaje, Shrikumar: Maximum likelihood with bias-corrected calibration is hard-to-beat
-    at label shift adaptation. ICML 2020.
+    Alexandari, Kundaje, Shrikumar: Maximum likelihood with bias-corrected calibration is
+    hard-to-beat at label shift adaptation. ICML 2020.
 
     Examples
     --------

@@ -24,8 +24,8 @@ class VectorScaling(GlobalCalibrator):
     bias_penalty : float, default=2.0
         Ridge on the biases, on the total log loss, in units of items.
     scale_penalty : float, default=5.0
-        Ridge on the differences of the scales from their mean, in units of items and of the spread of
-        the log-probabilities. A large value gives bias-corrected temperature scaling.
+        Ridge on the differences of the scales from their mean, in units of items and of the spread
+        of the log-probabilities. A large value gives bias-corrected temperature scaling.
     classes : array-like of shape (K,), optional
         The classes in the column order of ``y_proba``.
 

@@ -16,6 +16,7 @@ Mask = NDArray[np.bool_]
 _QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _FEW_QUANTILES = (0.25, 0.5, 0.75)
 _MANY_COLUMNS = 100
+_FREQUENT = 0.3
 _FEW_VALUES = 6  # numbers with up to this many distinct values are cut between any two
 
 
@@ -117,5 +118,13 @@ def _cuts(values: NDArray[np.float64], quantiles: tuple[float, ...]) -> list[flo
         return []
     if len(distinct) <= _FEW_VALUES:
         return distinct[:-1].tolist()
-    cuts = np.unique(np.quantile(known, quantiles, method="inverted_cdf"))
-    return cuts[cuts < distinct[-1]].tolist()
+    cuts = _quantile_cuts(known, quantiles)
+    # Where one value (no capital gain, no claim) is frequent, the quantiles miss what lies beyond it.
+    _, counts = np.unique(known, return_counts=True)
+    if counts.max() > _FREQUENT * len(known):
+        cuts |= _quantile_cuts(known[known != distinct[counts.argmax()]], quantiles)
+    return sorted(cut for cut in cuts if cut < distinct[-1])
+
+
+def _quantile_cuts(values: NDArray[np.float64], quantiles: tuple[float, ...]) -> set[float]:
+    return set(np.quantile(values, quantiles, method="inverted_cdf").tolist())

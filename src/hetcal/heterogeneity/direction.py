@@ -26,7 +26,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-N_TREES = 100
+N_TREES = 50
 _LARGEST_LEAF, _SMALLEST_LEAF, _ITEMS_PER_LEAF = 20, 5, 20
 _FEATURES_PER_SPLIT = 40  # all features up to here: few of them can carry what is hidden
 

@@ -60,7 +60,7 @@ COLUMNS = [
 _BEAM = 12
 _LEAST_COUNT, _LEAST_SHARE = 25, 0.02
 _WORTH_A_CONDITION = 1.1  # a longer rule must repair a tenth more than the rule it extends
-_FIRST_LOOK = 2.0  # standardised residual on the searching half below which a rule is not carried on
+_SURE = 2.0  # only what lies beyond this many standard errors counts while searching
 _BLOCK = 20_000_000  # mask entries held as numbers at once
 
 
@@ -283,24 +283,25 @@ def _search(
 
 def _best_rule(conditions, masks, residuals, spread, weight, max_conditions, min_count):
     """Return the conditions (by number) and class of the rule with the largest sure repair, or None."""
-    n, K = residuals.shape
     beam: list[tuple[float, tuple[int, ...], int]] = [(0.0, (), 0)]
     best: tuple[float, tuple[int, ...], int] | None = None
     for _ in range(max_conditions):
         grown: dict[frozenset[int], tuple[float, tuple[int, ...], int]] = {}
         for before, chosen, _ in beam:
             inside = masks[:, list(chosen)].all(axis=1)
-            repair, sure = _repairs(masks, inside, residuals, spread, weight, min_count)
+            repair = _repairs(masks, inside, residuals, spread, weight, min_count)
             repair[list(chosen)] = -np.inf
-            used = {conditions[c].column for c in chosen if conditions[c].kind == "="}
+            used = {(conditions[c].column, conditions[c].kind) for c in chosen}
             for c in np.argsort(-repair.max(axis=1))[:_BEAM]:
                 k = int(repair[c].argmax())
                 value = float(repair[c, k])
-                if value <= max(before * _WORTH_A_CONDITION, 0.0) or conditions[c].column in used:
+                # A second cut of the same kind on the same column only repeats the narrower one.
+                repeats = (conditions[c].column, conditions[c].kind) in used
+                if repeats or value <= max(before * _WORTH_A_CONDITION, 0.0):
                     continue
                 rule = (value, (*chosen, int(c)), k)
                 grown.setdefault(frozenset(rule[1]), rule)
-                if sure[c, k] and (best is None or value > best[0]):
+                if best is None or value > best[0]:
                     best = rule
         beam = sorted(grown.values(), reverse=True)[:_BEAM]
         if not beam:
@@ -309,10 +310,7 @@ def _best_rule(conditions, masks, residuals, spread, weight, max_conditions, min
 
 
 def _repairs(masks, inside, residuals, spread, weight, min_count):
-    """Return what repairing each narrower rule would gain, and whether its residual stands out.
-
-    The gain counts the part of the mean residual that lies beyond one standard error.
-    """
+    """Return what repairing each narrower rule would surely gain; not positive where nothing stands out."""
     w = weight * inside
     numbers = np.hstack(
         [inside[:, None], w[:, None], residuals * w[:, None], spread * (w**2)[:, None]]
@@ -328,9 +326,8 @@ def _repairs(masks, inside, residuals, spread, weight, min_count):
     count, mass = sums[:, :1], np.maximum(sums[:, 1:2], 1e-300)
     total, variance = sums[:, 2 : 2 + K], sums[:, 2 + K :]
     error = np.sqrt(np.maximum(variance, 0.25))
-    beyond = np.maximum(np.abs(total) - error, 0.0)
-    repair = np.where(count >= min_count, beyond**2 / mass, -np.inf)
-    return repair, np.abs(total) > _FIRST_LOOK * error
+    beyond = np.maximum(np.abs(total) - _SURE * error, 0.0)
+    return np.where(count >= min_count, beyond**2 / mass, -np.inf)
 
 
 # -- measuring -----------------------------------------------------------------------------------

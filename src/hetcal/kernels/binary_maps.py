@@ -19,6 +19,10 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 
+# Below this, 1 - p has too few digits left to rank by.
+_SATURATED = 1e-9
+
+
 class LogisticMap(NamedTuple):
     """Slopes and intercept of ``logit q = features @ slopes + intercept``."""
 
@@ -75,6 +79,30 @@ def class_log_odds(log_proba: Matrix) -> Matrix:
         difference = log_proba[:, 1] - log_proba[:, 0]
         return np.column_stack([-difference, difference])
     return log_proba - log_rest(log_proba)
+
+
+def ranking_scores(P: Matrix, log_proba: Matrix) -> Matrix:
+    """Return log-odds for maps that only use the order: equal ``p_k`` gives equal scores.
+
+    With more than two classes the score of a class is computed from ``p_k`` alone, so that rounding
+    in the sum of the others cannot break ties; only where ``p_k`` rounds to one do they decide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = np.array([[0.5, 0.3, 0.2], [0.5, 0.4, 0.1], [1.0, 1e-20, 0.0], [1.0, 1e-30, 0.0]])
+    >>> ranking_scores(P, np.log(np.maximum(P, 1e-40)))[:, 0].round(2)
+    array([ 0.  ,  0.  , 46.05, 69.08])
+    """
+    if P.shape[1] == 2:
+        return class_log_odds(log_proba)
+    rest = 1.0 - P
+    saturated = rest < _SATURATED
+    scores = log_proba - np.log(np.where(saturated, _SATURATED, rest))
+    rows = saturated.any(axis=1)
+    beyond = np.minimum(log_rest(log_proba[rows]), np.log(_SATURATED))
+    scores[rows] = np.where(saturated[rows], log_proba[rows] - beyond, scores[rows])
+    return scores
 
 
 def log_rest(log_proba: Matrix) -> Matrix:

@@ -17,6 +17,7 @@ The similarity-weighted vote of 200 calibration items about three rows, and its 
 """
 
 from hetcal.kernels.forest_fit import fit_forest
+from hetcal.kernels.forest_frequencies import leaf_frequencies
 from hetcal.kernels.forest_model import Forest, from_sklearn
 from hetcal.kernels.forest_neighbours import (
     LeafItems,
@@ -49,6 +50,7 @@ __all__ = [
     "fit_forest",
     "from_sklearn",
     "leaf_class_mass",
+    "leaf_frequencies",
     "neighbour_vote",
     "out_of_bag_leaves",
     "out_of_bag_pair",

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from hetcal.kernels._backend import native
 from hetcal.kernels.forest_model import Forest, assemble, from_sklearn
 
+_LARGEST = 1e30
 _MOST_ITEMS = 2**21 - 1  # the core counts items in 21 bits
 _ITEMS_PER_CALL = 1_000_000  # trees x items between two chances to interrupt
 
@@ -68,9 +69,8 @@ def fit_forest(
         raise ValueError(f'fit_forest: splitter must be "best" or "random"; got {splitter!r}.')
     Z = np.asarray(Z)
     if Z.dtype != np.float32:
-        # Beyond the range of float32 only the sign is left, which is all that a split needs.
-        largest = np.finfo(np.float32).max
-        Z = np.clip(Z, -largest, largest).astype(np.float32)
+        # Huge values keep their sign, which is all that a split needs; sums over rows stay finite.
+        Z = np.clip(Z, -_LARGEST, _LARGEST).astype(np.float32)
     codes = np.ascontiguousarray(codes, dtype=np.int32)
     core = native()
     if core is not None and _core_takes(Z, sample_weight, min_samples_leaf):

@@ -49,7 +49,7 @@ class LeafItems:
 
     @cached_property
     def big_leaves(self) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        """Leaves with many items as bit sets for the compiled core (made once, when first needed)."""
+        """Leaves with many items as bit sets, for the compiled core (made when first needed)."""
         core = native()
         if core is None:
             raise RuntimeError("LeafItems.big_leaves belongs to the compiled core, now off.")

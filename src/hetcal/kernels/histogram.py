@@ -65,7 +65,8 @@ def fit_histogram(
     total = mass.sum()
     # A value belongs to the bin that holds the middle of its mass.
     middle = (np.cumsum(mass) - mass / 2) / total
-    bins = np.unique(np.minimum((middle * n_bins).astype(np.int64), n_bins - 1), return_inverse=True)[1]
+    place = np.minimum((middle * n_bins).astype(np.int64), n_bins - 1)
+    bins = np.unique(place, return_inverse=True)[1]
     rate = (positive.sum() + 1) / (total + 2)
     levels = (np.bincount(bins, weights=positive) + prior_mass * rate) / (
         np.bincount(bins, weights=mass) + prior_mass

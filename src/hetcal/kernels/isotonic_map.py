@@ -25,8 +25,8 @@ def fit_isotonic_map(
     """Fit a non-decreasing map of ``score`` to the frequency of ``target``.
 
     ``pseudo_errors`` is the weight of one imagined positive at the lowest score and one imagined
-    negative at the highest: without them the ends of the map are usually exactly 0 and 1, and one new
-    item on the wrong side costs an infinite log loss.
+    negative at the highest: without them the ends of the map are usually exactly 0 and 1, and one
+    new item on the wrong side costs an infinite log loss.
 
     Examples
     --------

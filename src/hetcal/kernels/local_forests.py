@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from hetcal.kernels._backend import native
+from hetcal.kernels.neighbourhoods import take_neighbourhoods
 
 Progress = Callable[[int, int], object]
 
@@ -159,6 +160,11 @@ def local_forest_scores(
     _check_input(X, draws, n_classes, P, indptr, indices, alphas, select, mode)
     seeds = _tree_seeds(random_state, n_estimators)
 
+    # Saturated probabilities share their neighbours to the last item; one forest serves them all.
+    n_neighbors = np.diff(indptr)
+    distinct, same_as = _distinct_neighbourhoods(indptr, indices)
+    indptr, indices = take_neighbourhoods(indptr, indices, distinct)
+
     shape = (len(draws), len(indptr) - 1)
     out = {name: np.full(shape, np.nan) for name in _FLOATS}
     out["hh"][:] = 0
@@ -189,14 +195,35 @@ def local_forest_scores(
             status,
             np.empty((0, 0, 0)) if oob is None else oob,
         )
+    if len(distinct) < len(same_as):
+        out = {name: values[:, same_as] for name, values in out.items()}
+        status = status[:, same_as]
+        if oob is not None:
+            _, member = take_neighbourhoods(indptr, np.arange(len(indices)), same_as)
+            oob = oob[:, member]
     if not several:
         out = {name: values[0] for name, values in out.items()}
         status, oob = status[0], None if oob is None else oob[0]
-    return LocalForestScores(**out, n_neighbors=np.diff(indptr), status=status, oob_proba=oob)
+    return LocalForestScores(**out, n_neighbors=n_neighbors, status=status, oob_proba=oob)
 
 
 # The order in which the compiled core fills them.
 _FLOATS = ("hh", "brier_model", "brier_local", "brier_oob", "alpha", "oob_score")
+
+
+def _distinct_neighbourhoods(
+    indptr: NDArray[np.int64], indices: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find neighbourhoods with the same items in the same order: which are first, and who equals whom."""
+    place: dict[bytes, int] = {}
+    first: list[int] = []
+    same_as = np.empty(len(indptr) - 1, np.int64)
+    for j in range(len(same_as)):
+        key = indices[indptr[j] : indptr[j + 1]].tobytes()
+        same_as[j] = place.setdefault(key, len(first))
+        if same_as[j] == len(first):
+            first.append(j)
+    return np.array(first, np.int64), same_as
 
 
 def _tree_seeds(random_state: int | np.random.RandomState | None, n: int) -> NDArray[np.uint32]:

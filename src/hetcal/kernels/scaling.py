@@ -5,8 +5,8 @@ All three are :math:`q_k \propto \exp(s_k \log p_k + b_k)`; temperature scaling 
 :math:`s_k`. The negative log-likelihood is convex in :math:`(s, b)` and is minimised by Newton's
 method.
 
-Targets are smoothed by one pseudo-error in all (:func:`smoothed_targets`), so that a calibration set
-without errors gives a large but finite :math:`s`.
+Targets are smoothed by one pseudo-error in all (:func:`smoothed_targets`), so that a calibration
+set without errors gives a large but finite :math:`s`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class SoftmaxMap(NamedTuple):
 def smoothed_targets(codes: Codes, n_classes: int, weight: Vector) -> Matrix:
     """Return soft labels that carry one pseudo-error in total, as columns: shape (K, n).
 
-    With ``n`` the sum of weights, the observed class gets ``(n + 1) / (n + 2)`` and the others share
-    the rest.
+    With ``n`` the sum of weights, the observed class gets ``(n + 1) / (n + 2)`` and the others
+    share the rest.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def fit_softmax_map(
 
     Minimises the total negative log-likelihood plus
     :math:`\lambda_b \|b\|^2 + \lambda_s r^2 \sum_k (s_k - \bar s)^2`, where :math:`r` is the spread
-    of the log-probabilities (so the fit does not change when they are all multiplied by a constant).
+    of the log-probabilities (so the fit does not change when all are multiplied by a constant).
 
     Parameters
     ----------
@@ -156,7 +156,8 @@ def fit_softmax_map(
         Z = (to_scale @ theta[:n_scales])[:, None] * L + theta[n_scales:, None]
         Q, loss = _softmax_columns(Z, targets, share)
         residual = (Q - targets) * share
-        gradient = np.concatenate([to_scale.T @ np.einsum("kn,kn->k", residual, L), residual.sum(1)])
+        by_scale = np.einsum("kn,kn->k", residual, L)
+        gradient = np.concatenate([to_scale.T @ by_scale, residual.sum(1)])
         QW = Q * share
         QL = Q * L
         cross = np.diag(np.einsum("kn,kn->k", QW, L)) - (QL * share) @ Q.T

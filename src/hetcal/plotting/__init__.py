@@ -3,6 +3,7 @@
 matplotlib is imported when something is drawn, not before (``pip install 'hetcal[plot]'``).
 """
 
+from hetcal.plotting.heterogeneity_map import HeterogeneityMapDisplay
 from hetcal.plotting.reliability import ReliabilityDisplay
 
-__all__ = ["ReliabilityDisplay"]
+__all__ = ["HeterogeneityMapDisplay", "ReliabilityDisplay"]

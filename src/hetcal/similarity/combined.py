@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from hetcal.kernels.simplex import normalize_rows
 from hetcal.kernels.votes import Ballot, VoteRule, Voters, vote_with_matrix
 from hetcal.similarity.base import BaseSimilarity, Matrix
 
@@ -135,10 +136,6 @@ class CombinedSimilarity(BaseSimilarity):
             proba = self.on_proba_.honest_pairwise(rows)
             for a in total:
                 ballot = vote_with_matrix(self._blend(features, proba, a), voters, VoteRule())
-                mass = ballot.mass.sum(axis=1, keepdims=True)
-                Q = np.divide(
-                    ballot.mass, mass, out=np.full_like(ballot.mass, 1 / truth.shape[1]),
-                    where=mass > 0,
-                )
+                Q = normalize_rows(ballot.mass)
                 total[a] += float(weight[rows] @ ((Q - truth[rows]) ** 2).sum(axis=1))
         return {a: score / float(weight.sum()) for a, score in total.items()}

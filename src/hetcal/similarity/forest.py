@@ -231,6 +231,10 @@ class ForestProximity(LeafSimilarity):
             raise ValueError(f"trees must be 'random' or 'extra'; got {self.trees!r}.")
         if self.voters not in ("all", "out-of-bag"):
             raise ValueError(f"voters must be 'all' or 'out-of-bag'; got {self.voters!r}.")
+        for name in ("n_estimators", "min_samples_leaf"):
+            value = getattr(self, name)
+            if not (isinstance(value, int | np.integer) and value > 0):
+                raise ValueError(f"{name} must be a positive integer; got {value!r}.")
         forest = kernel.fit_forest(
             Z,
             codes,

@@ -133,20 +133,16 @@ class EuclideanSimilarity(MetricSimilarity):
 
     def _compare(self, Z: Any) -> Matrix:
         if self.duplicates == "paper":
-            return self._compare_as_published(Z)
+            return _published_similarities(euclidean_distances(Z, self.Z_))
         return 1.0 / np.maximum(_exact_distances(Z, self.Z_, self.floor_), self.floor_)
 
-    def _compare_as_published(self, Z: Any) -> Matrix:
-        # Published to the rounding: a duplicate is seen only where the fast formula for the distance
-        # happens to give exactly zero (about two of three duplicates on letter).
-        distance = euclidean_distances(Z, self.Z_)
-        same = distance == 0
-        with np.errstate(divide="ignore"):
-            S = 1.0 / distance
-        has_duplicate = same.any(axis=1)
-        # Others have similarity 0 there, yet SBA fills its ten places with them: the smallest number.
-        S[has_duplicate] = np.where(same[has_duplicate], 1.0, np.finfo(np.float64).tiny)
-        return S
+    def honest_pairwise(self, rows: slice) -> Matrix:
+        """Return the similarities among the calibration items, -inf to themselves."""
+        if self.duplicates == "floor":
+            return super().honest_pairwise(rows)
+        # An item is no duplicate of itself.
+        distance = without_self(-euclidean_distances(self.Z_[rows], self.Z_), rows)
+        return without_self(_published_similarities(-distance), rows)
 
     def neighbours(self, Z: Any, n_neighbors: int) -> Neighbours:
         """Return the nearest calibration items of each row."""
@@ -312,6 +308,21 @@ def _refuse_bad_similarities(S: Matrix, who: str) -> None:
             f"{who} {float(S[bad][0])!r}; similarities must be finite and not negative. For distances, "
             "pass 1 / (1 + distance) or exp(-distance)."
         )
+
+
+def _published_similarities(distance: Matrix) -> Matrix:
+    """Return 1 / distance; where there are duplicates, 1 to these and next to nothing to others.
+
+    Published to the rounding: a duplicate is seen only where the fast formula for the distance
+    happens to give exactly zero (about two of three duplicates on letter).
+    """
+    same = distance == 0
+    with np.errstate(divide="ignore"):
+        S = 1.0 / distance
+    has_duplicate = same.any(axis=1)
+    # Published as 0, yet SBA fills its ten places with such items.
+    S[has_duplicate] = np.where(same[has_duplicate], 1.0, np.finfo(np.float64).tiny)
+    return S
 
 
 def _median_distance(Z: Any) -> float:

@@ -1,0 +1,131 @@
+"""Named sub-populations: found where they are, measured honestly, none where there is none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.heterogeneity import HiddenHeterogeneity, find_subgroups
+from hetcal.heterogeneity.conditions import candidate_conditions, columns_of
+from hetcal.heterogeneity.subgroups import COLUMNS, _holm
+
+
+def loans(n=3000, seed=0):
+    """The model says 0.5 for everyone; young people of the north default more often, and nobody else differs."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n),
+            "region": rng.choice(["north", "south", "east"], n),
+            "income": rng.normal(30, 8, n),
+        }
+    )
+    inside = (table["age"] <= 40) & (table["region"] == "north")
+    y = np.where(rng.uniform(size=n) < np.where(inside, 0.9, 0.5), "default", "paid")
+    return table, y, np.full(n, 0.5), inside
+
+
+def test_the_planted_group_is_named():
+    table, y, p, inside = loans()
+    # Sorted labels: "default" is the first class, so the single column is the probability of "paid".
+    found = find_subgroups(table, y, y_proba=p)
+    assert list(found.columns) == COLUMNS
+    first = found.iloc[0]
+    assert "region = north" in first["rule"]
+    assert "age <= " in first["rule"]
+    assert first["class"] == "paid"
+    assert first["predicted"] == pytest.approx(0.5)
+    assert first["low"] < first["observed"] < first["high"] < 0.25
+    assert first["gap"] == pytest.approx(first["observed"] - 0.5)
+    share = inside.mean()
+    assert first["gain"] == pytest.approx(2 * share * 0.4**2, rel=0.35)
+    assert found["gain"].is_monotonic_decreasing
+
+
+def test_measured_on_items_that_had_no_part_in_the_search():
+    table, y, p, _ = loans()
+    found = find_subgroups(table, y, y_proba=p)
+    inside = table.eval(found["rule"][0].replace("region = north", "region == 'north'"))
+    assert abs(found["n"][0] - inside.sum() / 2) < 4 * np.sqrt(inside.sum())
+    assert found["n"][0] < inside.sum()
+
+
+@pytest.mark.parametrize("K", [2, 4])
+def test_none_when_there_is_none(K):
+    alarms = 0
+    for seed in range(12):
+        data = make_hidden_heterogeneity(600, n_classes=K, heterogeneity=0, random_state=seed)
+        alarms += len(find_subgroups(data.frame(), data.y, y_proba=data.y_proba)) > 0
+    assert alarms <= 3
+
+
+def test_what_a_global_map_repairs_is_flagged():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=4000)
+    y = (rng.uniform(size=4000) < 0.3).astype(int)
+    biased = find_subgroups(pd.DataFrame({"x": x}), y, y_proba=np.full(4000, 0.6))
+    assert biased["global_map_repairs"].all()
+    table, y, p, _ = loans()
+    assert not find_subgroups(table, y, y_proba=p)["global_map_repairs"].iloc[0]
+
+
+def test_by_reports_every_group_of_the_user(tmp_path):
+    table, y, p, _ = loans(1000)
+    hidden = HiddenHeterogeneity(n_null=0, n_estimators=2, radius=1.0).fit(table, y, y_proba=p)
+    report = hidden.subgroups(by="region")
+    assert sorted(report["rule"]) == ["region = east", "region = north", "region = south"]
+    for _, row in report.iterrows():
+        inside = table["region"] == row["rule"].split(" = ")[1]
+        assert row["n"] == inside.sum()
+        assert row["observed"] == pytest.approx((y[inside] == "paid").mean())
+    both = hidden.subgroups(by=["region", "age"])
+    assert len(both) == 12
+    assert both["n"].sum() == 1000
+    with pytest.raises(ValueError, match=r"columns that X does not have: \['city'\]"):
+        hidden.subgroups(by=["city"])
+
+
+def test_estimator_takes_other_items_too():
+    table, y, p, _ = loans(1500)
+    hidden = HiddenHeterogeneity(n_null=0, n_estimators=2, radius=1.0).fit(table, y, y_proba=p)
+    again = hidden.subgroups(table, p)
+    pd.testing.assert_frame_equal(again, hidden.subgroups())
+    new_table, new_y, new_p, _ = loans(3000, seed=5)
+    assert "region = north" in hidden.subgroups(new_table, new_p, new_y)["rule"][0]
+    with pytest.raises(ValueError, match="Pass y for other items"):
+        hidden.subgroups(new_table, new_p)
+
+
+def test_groups_stay_in_one_half():
+    table, y, p, _ = loans(1000)
+    groups = np.arange(1000) // 500  # two groups: one searches, the other measures
+    found = find_subgroups(table, y, y_proba=p, groups=groups)
+    assert (found["n"] <= 500).all()
+
+
+def test_conditions_cover_levels_thresholds_and_frequent_values():
+    table = pd.DataFrame(
+        {
+            "kind": pd.Categorical(["a", "b", None, "a"] * 25),
+            "gain": np.r_[np.zeros(80), np.arange(1, 21)],
+            "flag": np.arange(100) % 2 == 0,
+        }
+    )
+    columns = columns_of(table)
+    conditions = candidate_conditions(columns, np.arange(100))
+    words = {str(c) for c in conditions}
+    assert {"kind = a", "kind = b", "flag <= 0", "gain > 0", "gain > 10"} <= words
+    assert not any("gain > 20" in w for w in words)
+    for condition in conditions:
+        mask = condition.mask(columns)
+        assert 0 < mask.sum() < 100
+        if condition.kind == "=":
+            np.testing.assert_array_equal(mask, (table["kind"] == condition.value).to_numpy(bool))
+
+
+def test_array_columns_are_called_x0_x1():
+    assert [c.name for c in columns_of(np.zeros((3, 2)))] == ["x0", "x1"]
+
+
+def test_holm_against_its_definition():
+    np.testing.assert_allclose(_holm(np.array([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])

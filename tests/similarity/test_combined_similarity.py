@@ -1,0 +1,98 @@
+"""The combination of two similarities: its endpoints, its blend, and the choice of its weight."""
+
+import numpy as np
+import pytest
+
+from hetcal.kernels.votes import Voters, VoteRule, vote_with_matrix
+from hetcal.similarity import (
+    CombinedSimilarity,
+    CosineSimilarity,
+    ForestProximity,
+    RBFSimilarity,
+)
+
+N, M, K = 80, 7, 3
+
+
+@pytest.fixture(scope="module")
+def items():
+    rng = np.random.default_rng(3)
+    X, P = rng.normal(size=(N + M, 4)), rng.dirichlet(np.ones(K), size=N + M)
+    codes = np.where(X[:, 0] > 0, P.argmax(axis=1), rng.integers(0, K, N + M))
+    Z = np.hstack([X, P])
+    return Z[:N], codes[:N], Z[N:]
+
+
+def combined(weight):
+    return CombinedSimilarity(
+        ForestProximity(20), RBFSimilarity(bandwidth=0.5, scale=False), weight=weight
+    )
+
+
+def test_the_blend_is_the_weighted_sum_and_its_ends_are_the_parts(items):
+    Z, codes, new = items
+    on_x = ForestProximity(20).fit(Z[:, :-K], codes)
+    on_p = RBFSimilarity(bandwidth=0.5, scale=False).fit(Z[:, -K:], codes)
+    for a in (0.0, 0.3, 1.0):
+        both = combined(a).fit(Z, codes, n_proba=K)
+        expected = a * on_x.pairwise(new[:, :-K]) + (1 - a) * on_p.pairwise(new[:, -K:])
+        np.testing.assert_allclose(both.pairwise(new), expected, atol=1e-14)
+        unbiased = a * on_x.unbiased_pairwise(new[:, :-K]) + (1 - a) * on_p.pairwise(new[:, -K:])
+        np.testing.assert_allclose(both.unbiased_pairwise(new), unbiased, atol=1e-14)
+        rows = slice(10, 30)
+        honest = both.honest_pairwise(rows)
+        own = np.isneginf(honest)
+        assert own.sum() == 20
+        part = a * on_x.honest_pairwise(rows)[~own] + (1 - a) * on_p.honest_pairwise(rows)[~own]
+        np.testing.assert_allclose(honest[~own], part, atol=1e-14)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_weight_is_the_best_on_honest_predictions(items, weighted):
+    Z, codes, _ = items
+    weight = np.random.default_rng(0).random(N) if weighted else None
+    both = combined("auto").fit(Z, codes, n_proba=K, sample_weight=weight)
+    scores = {}
+    for a in both.scores_:
+        single = combined(a).fit(Z, codes, n_proba=K, sample_weight=weight)
+        S = single.honest_pairwise(slice(0, N))
+        mass = vote_with_matrix(S, Voters(codes, K, weight), VoteRule()).mass
+        total = mass.sum(axis=1, keepdims=True)
+        Q = np.where(total > 0, mass / np.where(total > 0, total, 1), 1 / K)
+        scores[a] = np.average(((Q - np.eye(K)[codes]) ** 2).sum(axis=1), weights=weight)
+    assert len(scores) == 11
+    assert both.scores_ == pytest.approx(scores)
+    assert both.weight_ == min(scores, key=scores.get)
+
+
+def test_the_weight_follows_the_part_that_knows(items):
+    Z, _, _ = items
+    parts = CosineSimilarity(), RBFSimilarity(bandwidth=0.3)
+    by_features = CombinedSimilarity(*parts).fit(Z, (Z[:, 0] > 0).astype(int), n_proba=K)
+    by_proba = CombinedSimilarity(*parts).fit(Z, Z[:, -K:].argmax(axis=1), n_proba=K)
+    assert by_features.weight_ > by_proba.weight_
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.5, np.nan, "best"])
+def test_bad_weights_are_refused(items, bad):
+    Z, codes, _ = items
+    with pytest.raises(ValueError, match=r"weight must be 'auto' or in \[0, 1\]"):
+        combined(bad).fit(Z, codes, n_proba=K)
+
+
+@pytest.mark.parametrize("n_proba", [0, 7])
+def test_both_parts_are_needed(items, n_proba):
+    Z, codes, _ = items
+    with pytest.raises(ValueError, match="needs both features and probabilities"):
+        combined(0.5).fit(Z, codes, n_proba=n_proba)
+
+
+def test_extension_reaches_both_parts(items):
+    Z, codes, new = items
+    both = combined(0.4).fit(Z, codes, n_proba=K)
+    before = both.pairwise(new)
+    both.extend(new)
+    assert both.n_items_ == N + M
+    S = both.pairwise(new)
+    np.testing.assert_allclose(S[:, :N], before)
+    np.testing.assert_allclose(S[range(M), range(N, N + M)], 1.0)
