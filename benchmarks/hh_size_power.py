@@ -51,7 +51,9 @@ def tested(X, codes, P, *, n_null, seed=0, min_neighbors=20):
     )
     balls = net_of_cells(P, 0.1, "net")
     balls = balls.subset(np.flatnonzero(balls.sizes >= min_neighbors))
-    T = studentised(draws.terms, balls.membership(np.ones(len(codes))), None)
+    T = studentised(
+        draws.terms, draws.variances, balls.membership(np.ones(len(codes))), None
+    )
     return honest.whole_set_test(items, draws)[1], null_p_values(T[:, 0], T[:, 1:]), balls
 
 

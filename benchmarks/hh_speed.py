@@ -2,12 +2,16 @@
 
     HETCAL_DATA=<folder> python benchmarks/hh_speed.py
 
-One thread, CPU time, reference and kernels timed in the same process. The reference (seven forests per
-neighbourhood) is timed on a few neighbourhoods of each case, spread over their sizes, and interpolated in the size
-for the others; the column "sampled" says how many were timed. The kernels always do the whole case.
+One thread, CPU time, reference and kernels timed in the same process. The reference (seven forests
+per neighbourhood) is timed on a few neighbourhoods of each case, spread over their sizes, and
+interpolated in the size for the others; the column "sampled" says how many were timed. The kernels
+always do the whole case.
 
-Columns: ``exact`` and ``fast`` are the two modes of the compiled kernel; ``net`` is the fast mode with
-neighbourhoods shared over a net on the simplex; ``pure`` is the scikit-learn path, timed on the sampled neighbourhoods.
+Columns: ``exact`` and ``fast`` are the two modes of the compiled kernel; ``net`` is the fast mode
+with neighbourhoods shared over a net on the simplex; ``pure`` is the scikit-learn path, timed on the
+sampled neighbourhoods. ``parity`` is the largest difference of exact HH from the plain algorithm on
+the sample. ``seed_diff`` is how far the mean HH moves between seeds 0 and 1 of the plain algorithm
+(computed by the exact mode, its equal), to be compared with ``fast_diff`` and ``net_diff``.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import warnings
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+# ruff: noqa: E402 (threads must be limited before numpy is imported)
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
@@ -54,7 +59,7 @@ def brier(proba, codes):
 
 
 def plain_hh(X, codes, n_classes, P, members, seed=0):
-    """Algorithm 1 for one neighbourhood: a bagged forest per complexity, the best by out-of-bag accuracy."""
+    """Algorithm 1 for one neighbourhood: seven bagged forests, the best by out-of-bag accuracy."""
     X, codes, P = X[members], codes[members], P[members]
     if len(members) == 0 or len(np.unique(codes)) == 1:
         return 0.0
@@ -91,10 +96,12 @@ class Case:
         self.balls = hellinger_balls(self.P, self.P_test[self.first], RADIUS)
 
     def members(self, j):
+        """Items of one neighbourhood."""
         indptr, indices = self.balls
         return indices[indptr[j] : indptr[j + 1]]
 
     def kernel(self, balls=None, **options):
+        """HH of the neighbourhoods, by default those of the paper estimate."""
         balls = self.balls if balls is None else balls
         return local_forest_scores(
             self.X, self.codes, self.n_classes, self.P, *balls, return_oob=False, **options
@@ -115,11 +122,9 @@ class Case:
         return hh[item].mean(), len(kept)
 
     def reference(self, n_sampled):
-        """CPU time of the plain algorithm on the whole case, and the largest difference on the sample."""
+        """CPU time of the plain algorithm on the whole case; its values on the sample."""
         sizes = np.diff(self.balls[0])
-        grown = [
-            j for j in range(len(sizes)) if len(np.unique(self.codes[self.members(j)])) > 1
-        ]
+        grown = [j for j in range(len(sizes)) if len(np.unique(self.codes[self.members(j)])) > 1]
         by_size = sorted(grown, key=lambda j: sizes[j])
         places = np.unique(np.linspace(0, len(by_size) - 1, n_sampled).round().astype(int))
         sampled = [by_size[i] for i in places]
@@ -169,7 +174,9 @@ def measure(case, n_sampled):
 def show(row, header=False):
     formats = {"case": "14s", "forests": "7d", "sampled": "7d", "net_forests": "11d"}
     if header:
-        widths = {name: int("".join(c for c in formats.get(name, "9") if c.isdigit())) for name in row}
+        widths = {
+            name: int("".join(c for c in formats.get(name, "9") if c.isdigit())) for name in row
+        }
         print("  ".join(f"{name:>{widths[name]}s}" for name in row))
     cells = []
     for name, value in row.items():
@@ -226,9 +233,13 @@ def main():
         )
     for row in rows:
         if row["case"] in ("moons SVM", "mnist-4v9 SVM"):
-            print(f"shared neighbourhoods, {row['case']}: {row['net_x']:.0f} x (bar {BARS['shared']})")
+            print(
+                f"shared neighbourhoods, {row['case']}: {row['net_x']:.0f} x (bar {BARS['shared']})"
+            )
     print(f"pure: worst {min(row['pure_x'] for row in rows):.1f} x (bar {BARS['pure']})")
-    print(f"parity with the plain algorithm on the sample: {max(row['parity'] for row in rows):.1e}")
+    print(
+        f"parity with the plain algorithm on the sample: {max(row['parity'] for row in rows):.1e}"
+    )
     print(f"cold start beyond importing scikit-learn: {1000 * cold_start():.0f} ms (bar 100)")
 
 

@@ -3,9 +3,9 @@
     python benchmarks/interval_coverage.py            # the table of the user guide
     python benchmarks/interval_coverage.py --trials 3
 
-Two targets: the similarity-smoothed probability, sum_i s(t, i) P(y | x_i) / sum_i s(t, i), which the
-interval is for, and P(y | x) of the item itself, which it does not promise. "In bag" is the interval
-that one would get with the weights of all trees: they depend on the voters' own labels.
+Two targets: the similarity-smoothed probability, sum_i s(t, i) P(y | x_i) / sum_i s(t, i), which
+the interval is for, and P(y | x) of the item itself, which it does not promise. "In bag" is the
+interval that one would get with the weights of all trees: they depend on the voters' own labels.
 """
 
 from __future__ import annotations

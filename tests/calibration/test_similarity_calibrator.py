@@ -175,15 +175,11 @@ def test_intervals_hold_their_centre_and_widen_with_confidence(data, params):
     _, new = data
     calibrator = fitted(data, **params)
     Z = calibrator.space_.transform(new.X, calibrator._new_scores(new.X, new.y_proba, None))
-    mass = calibrator.similarity_.unbiased_vote(
-        Z, calibrator.voters_, calibrator._rule(None)
-    ).mass
+    mass = calibrator.similarity_.unbiased_vote(Z, calibrator.voters_, calibrator._rule(None)).mass
     centre = mass / mass.sum(axis=1, keepdims=True)
     last = np.zeros_like(centre)
     for confidence in (0.5, 0.9, 0.99):
-        low, high = calibrator.predict_interval(
-            new.X, y_proba=new.y_proba, confidence=confidence
-        )
+        low, high = calibrator.predict_interval(new.X, y_proba=new.y_proba, confidence=confidence)
         assert ((low <= centre + 1e-12) & (centre <= high + 1e-12)).all()
         assert (high - low > last).all()
         last = high - low
@@ -292,9 +288,7 @@ def test_tables_give_what_arrays_give(data, similarity):
     )
     plain = SimilarityCalibrator(similarity).fit(X, cal.y, y_proba=cal.y_proba)
     for Q in results:
-        np.testing.assert_allclose(
-            Q, plain.predict_proba(X_new, y_proba=new.y_proba), atol=1e-9
-        )
+        np.testing.assert_allclose(Q, plain.predict_proba(X_new, y_proba=new.y_proba), atol=1e-9)
 
 
 def test_an_unknown_level_is_told_and_voted_on(data):
@@ -346,12 +340,16 @@ def test_read_only_float32_and_fortran_order(data):
     X.flags.writeable = X_new.flags.writeable = False
     P = cal.y_proba.copy()
     P.flags.writeable = False
-    Q = SimilarityCalibrator(FOREST).fit(X, cal.y, y_proba=P).predict_proba(
-        X_new, y_proba=new.y_proba
+    Q = (
+        SimilarityCalibrator(FOREST)
+        .fit(X, cal.y, y_proba=P)
+        .predict_proba(X_new, y_proba=new.y_proba)
     )
-    expected = SimilarityCalibrator(FOREST).fit(
-        X.astype(np.float64), cal.y, y_proba=P
-    ).predict_proba(X_new.astype(np.float64), y_proba=new.y_proba)
+    expected = (
+        SimilarityCalibrator(FOREST)
+        .fit(X.astype(np.float64), cal.y, y_proba=P)
+        .predict_proba(X_new.astype(np.float64), y_proba=new.y_proba)
+    )
     np.testing.assert_array_equal(Q, expected)
 
 
@@ -370,9 +368,7 @@ def test_precomputed_similarities(data):
         calibrator.out_of_sample_proba_, expected.out_of_sample_proba_, atol=1e-12
     )
     with pytest.raises(ValueError, match="Pass augment=None"):
-        SimilarityCalibrator("precomputed").fit(
-            rbf.pairwise(cal.X), cal.y, y_proba=cal.y_proba
-        )
+        SimilarityCalibrator("precomputed").fit(rbf.pairwise(cal.X), cal.y, y_proba=cal.y_proba)
     holes = rbf.pairwise(cal.X)
     holes[3, 4] = np.nan
     with pytest.raises(ValueError, match="holds nan"):
@@ -423,9 +419,7 @@ def test_clone_pickle_and_nested_parameters(data):
     assert copy.similarity is not calibrator.similarity
     assert copy.get_params()["similarity__on_features__n_estimators"] == 15
     cal = data[0]
-    Q = calibrator.fit(cal.X, cal.y, y_proba=cal.y_proba).predict_proba(
-        new.X, y_proba=new.y_proba
-    )
+    Q = calibrator.fit(cal.X, cal.y, y_proba=cal.y_proba).predict_proba(new.X, y_proba=new.y_proba)
     assert not hasattr(calibrator.similarity, "weight_")  # the parameter itself is never fitted
     loaded = pickle.loads(pickle.dumps(calibrator))
     np.testing.assert_array_equal(loaded.predict_proba(new.X, y_proba=new.y_proba), Q)

@@ -7,7 +7,8 @@ import pytest
 
 from hetcal.calibration.registry import list_calibrators
 from hetcal.cli import _demo
-from hetcal.cli._demo_example import calibrate, make_example, method_names, score
+from hetcal.cli._demo_example import calibrate, left_out, make_example, method_names, score
+from hetcal.kernels import use_core
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,15 @@ def few_methods(monkeypatch):
 def test_every_registered_calibrator_takes_part():
     names = method_names()
     assert names[0] == "uncalibrated"
-    assert sorted(names) == sorted(list_calibrators())
+    assert sorted(names + left_out()) == sorted(list_calibrators())
+
+
+def test_the_pure_core_leaves_out_what_takes_minutes_and_says_so(few_methods, capsys, tmp_path):
+    with use_core("pure"):
+        assert left_out() == ["swc-hh"]
+        assert "swc-hh" not in method_names()
+        _demo.run_demo(out=tmp_path / "demo.png")
+    assert "Left out: swc-hh, which takes minutes on the pure core." in capsys.readouterr().out
 
 
 def test_global_calibration_helps_and_leaves_the_heterogeneity(example):

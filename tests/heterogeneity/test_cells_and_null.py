@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hetcal.heterogeneity.cells import Balls, auto_radius, net_of_cells, smoothing_weights
-from hetcal.heterogeneity.direction import residual_direction, studentised
+from hetcal.heterogeneity.direction import residual_direction, score_terms, studentised
 from hetcal.heterogeneity.folds import fold_of
 from hetcal.heterogeneity.null import (
     adjusted_among,
@@ -94,21 +94,37 @@ def test_labels_are_drawn_from_their_rows():
     np.testing.assert_allclose(share, P, atol=0.02)
 
 
+def test_score_terms_have_the_variance_of_drawn_labels():
+    rng = np.random.default_rng(0)
+    p_g = rng.dirichlet(np.ones(3), 4)
+    direction = rng.normal(size=(4, 3))
+    weight = np.array([1.0, 2.0, 0.5, 1.0])
+    drawn = draw_labels(p_g, 40_000, rng)
+    terms = np.stack(
+        [score_terms(np.eye(3)[y] - p_g, direction, p_g, weight)[0] for y in drawn[:20_000]]
+    )
+    variances = score_terms(np.eye(3)[drawn[0]] - p_g, direction, p_g, weight)[1]
+    np.testing.assert_allclose(terms.mean(axis=0), 0, atol=0.05)
+    np.testing.assert_allclose(terms.var(axis=0), variances, rtol=0.05)
+
+
 def test_studentised_statistic_against_loops():
     rng = np.random.default_rng(0)
     P = rng.dirichlet([2, 2], 60)
     balls = Balls.around(P[:5], P, 0.1)
     terms = rng.normal(size=(60, 3))
+    variances = rng.uniform(0.1, 1, size=(60, 3))
     groups = rng.integers(0, 20, 60)
     cells = balls.membership(np.ones(60))
-    plain, grouped = studentised(terms, cells, None), studentised(terms, cells, groups)
+    plain = studentised(terms, variances, cells, None)
+    grouped = studentised(terms, variances, cells, groups)
     for j in range(5):
         members = balls.indices[balls.indptr[j] : balls.indptr[j + 1]]
         for b in range(3):
-            v = terms[members, b]
-            np.testing.assert_allclose(plain[j, b], v.sum() / np.sqrt((v**2).sum()))
-            sums = [v[groups[members] == g].sum() for g in range(20)]
-            np.testing.assert_allclose(grouped[j, b], v.sum() / np.sqrt(np.square(sums).sum()))
+            v, variance = terms[members, b], variances[members, b].sum()
+            np.testing.assert_allclose(plain[j, b], v.sum() / np.sqrt(variance))
+            squares = sum(v[groups[members] == g].sum() ** 2 for g in range(20))
+            np.testing.assert_allclose(grouped[j, b], v.sum() / np.sqrt(max(variance, squares)))
 
 
 @pytest.mark.parametrize("fold", [None, "two"])

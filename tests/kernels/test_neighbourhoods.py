@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,10 +24,12 @@ def hellinger(p, q):
 
 
 def sets(indptr, indices):
-    return [set(indices[a:b].tolist()) for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+    return [set(indices[a:b].tolist()) for a, b in pairwise(indptr)]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 10, 26])  # above 15 columns scikit-learn searches by brute force
+@pytest.mark.parametrize(
+    "n_classes", [2, 3, 10, 26]
+)  # above 15 columns scikit-learn searches by brute force
 @pytest.mark.parametrize("radius", [0.0, 0.1, 0.4, 1.5])
 def test_balls_hold_what_a_loop_finds(n_classes, radius):
     P, centres = random_proba(80, n_classes, 0), random_proba(7, n_classes, 1)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hetcal.kernels.votes import Ballot, VoteRule, Voters, vote_with_matrix, vote_with_neighbours
+from hetcal.kernels.votes import Ballot, Voters, VoteRule, vote_with_matrix, vote_with_neighbours
 
 
 def plain_vote(S, codes, K, weight, rule):
@@ -107,6 +107,8 @@ def test_stacked_blocks_equal_the_whole():
     rng = np.random.default_rng(3)
     S, voters = rng.random((10, 6)), Voters(rng.integers(0, 2, 6), 2)
     whole = vote_with_matrix(S, voters, VoteRule())
-    parts = Ballot.stack([vote_with_matrix(S[a:b], voters, VoteRule()) for a, b in ((0, 4), (4, 10))])
+    parts = Ballot.stack(
+        [vote_with_matrix(S[a:b], voters, VoteRule()) for a, b in ((0, 4), (4, 10))]
+    )
     np.testing.assert_array_equal(whole.mass, parts.mass)
     np.testing.assert_array_equal(whole.squared, parts.squared)

@@ -89,9 +89,7 @@ def test_out_of_bag_voters(core, items):
     Z, codes, new = items
     forest = oracle("random", Z, codes)
     drawn = bootstrap_counts(forest, N)
-    expected = shared_leaves(
-        forest.apply(new), forest.apply(Z), lambda t, i, b: drawn[b, i] == 0
-    )
+    expected = shared_leaves(forest.apply(new), forest.apply(Z), lambda t, i, b: drawn[b, i] == 0)
     similarity = ForestProximity(TREES, voters="out-of-bag").fit(Z, codes)
     np.testing.assert_allclose(similarity.pairwise(new), expected, atol=1e-15)
     np.testing.assert_allclose(

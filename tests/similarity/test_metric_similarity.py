@@ -49,9 +49,7 @@ def test_euclidean(items, scale):
 def test_cosine(items, scale):
     Z, codes, new = items
     A, B = (new, Z) if not scale else scaled(Z, new)[::-1]
-    expected = by_pairs(
-        lambda a, b: (a @ b / np.linalg.norm(a) / np.linalg.norm(b) + 1) / 2, A, B
-    )
+    expected = by_pairs(lambda a, b: (a @ b / np.linalg.norm(a) / np.linalg.norm(b) + 1) / 2, A, B)
     S = CosineSimilarity(scale=scale).fit(Z, codes).pairwise(new)
     np.testing.assert_allclose(S, expected, atol=1e-12)
     assert S.min() >= 0

@@ -128,10 +128,8 @@ def test_heaviest_votes_add_up_to_the_vote(similarity, items, rule, weighted):
         np.testing.assert_allclose(of_class.sum(axis=1), mass[:, k] / mass.sum(axis=1), atol=1e-9)
     few = similarity.heaviest(new, voters, rule, 3)
     np.testing.assert_allclose(few.share, votes.share[:, :3], atol=1e-12)
-    np.testing.assert_allclose(
-        few.similarity, np.take_along_axis(similarity.pairwise(new), few.index, 1) * (few.index >= 0),
-        rtol=1e-7, atol=1e-300,
-    )
+    listed = np.take_along_axis(similarity.pairwise(new), few.index, 1) * (few.index >= 0)
+    np.testing.assert_allclose(few.similarity, listed, rtol=1e-7, atol=1e-300)
 
 
 def test_pickle_and_clone(similarity, items):

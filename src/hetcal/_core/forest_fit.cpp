@@ -56,12 +56,10 @@ class ForestFitter {
     template <class Code>
     struct Codes {
         explicit Codes(const FloatMatrix &X) : ranked(rank_codes<Code>(X)) {
-            // Worth its memory only where the columns do not fit the cache and a row is long.
-            if (X.n_features >= 64 && sizeof(Code) * ranked.codes.size() > (std::size_t(6) << 20))
-                by_row = codes_by_row(ranked);
+            if (sizeof(Code) * ranked.codes.size() > (std::size_t(1) << 20)) bytes = byte_codes(ranked);
         }
         RankCodes<Code> ranked;
-        std::vector<Code> by_row;
+        std::vector<std::uint8_t> bytes;  // empty where the codes fit the cache anyway
     };
 
     template <class Code>
@@ -72,7 +70,7 @@ class ForestFitter {
             auto &grower = growers[worker];
             if (!grower)
                 grower = std::make_unique<TreeGrower<Code>>(
-                    codes.ranked, codes.by_row.empty() ? nullptr : codes.by_row.data(), labels_.data(), n_classes_,
+                    codes.ranked, codes.bytes.empty() ? nullptr : codes.bytes.data(), labels_.data(), n_classes_,
                     options_);
             trees[t] = grower->grow(seeds[t], in_bag + (options_.bootstrap ? t * labels_.size() : 0));
         });

@@ -33,11 +33,10 @@ template <class Code>
 class TreeGrower {
   public:
     // `labels` are class codes below n_classes, one per item.
-    // `by_row` (or null) are the same codes row after row: the few items of a small node then stay in the cache
-    // while its descendants look at one feature after the other.
-    TreeGrower(const RankCodes<Code> &ranked, const Code *by_row, const std::int32_t *labels,
+    // `bytes` (or null) are the byte_codes of the same data: half the memory to wait for.
+    TreeGrower(const RankCodes<Code> &ranked, const std::uint8_t *bytes, const std::int32_t *labels,
                std::uint32_t n_classes, const GrowOptions &options)
-        : ranked_(ranked), by_row_(by_row), labels_(labels), n_classes_(n_classes), binary_(n_classes <= 2), options_(options),
+        : ranked_(ranked), bytes_(bytes), labels_(labels), n_classes_(n_classes), binary_(n_classes <= 2), options_(options),
           inverse_(ranked.n_items + 1), counts_(ranked.n_items), total_(n_classes), left_(n_classes),
           default_(n_classes) {
         for (std::size_t n = 1; n < inverse_.size(); ++n) inverse_[n] = 1.0 / static_cast<double>(n);
@@ -101,7 +100,6 @@ class TreeGrower {
     static constexpr int kBits = 21;
     static constexpr std::uint64_t kField = (std::uint64_t(1) << kBits) - 1;
     static constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
-    static constexpr std::uint32_t kSmallNode = 64;
 
     struct Split {
         std::int32_t feature = -1;
@@ -142,16 +140,11 @@ class TreeGrower {
         group_.resize(items_.size() + 2);
     }
 
-    // The codes of one feature, read from whichever copy suits the size of the node.
-    struct Column {
-        const Code *first;
-        std::size_t stride;
-        Code operator[](std::uint32_t item) const { return first[item * stride]; }
-    };
-
-    Column column(std::size_t f) const {
-        if (by_row_ != nullptr && end_ - start_ <= kSmallNode) return {by_row_ + f, ranked_.n_features};
-        return {ranked_.column(f), 1};
+    // Calls use(codes of the feature), from the smaller copy where there is one.
+    template <class Use>
+    auto with_column(std::size_t f, Use use) const {
+        if (bytes_ != nullptr && ranked_.n_distinct(f) <= 256) return use(bytes_ + f * ranked_.n_items);
+        return use(ranked_.column(f));
     }
 
     void enter_node(std::uint32_t start, std::uint32_t end) {
@@ -205,19 +198,20 @@ class TreeGrower {
 
     // Moves the items that go left to the front of the node; returns where the right ones begin.
     std::uint32_t partition(const Split &split) {
-        const Column code = column(static_cast<std::size_t>(split.feature));
         std::uint32_t left = start_, right = 0;
-        for (std::uint32_t p = start_; p < end_; ++p) {
-            const std::uint32_t item = items_[p];
-            const std::uint64_t payload = payload_[p];
-            const bool goes_left = code[item] <= split.last_left_code;
-            items_[left] = item;
-            payload_[left] = payload;
-            swap_items_[right] = item;
-            swap_payload_[right] = payload;
-            left += goes_left;
-            right += !goes_left;
-        }
+        with_column(static_cast<std::size_t>(split.feature), [&](const auto *code) {
+            for (std::uint32_t p = start_; p < end_; ++p) {
+                const std::uint32_t item = items_[p];
+                const std::uint64_t payload = payload_[p];
+                const bool goes_left = code[item] <= split.last_left_code;
+                items_[left] = item;
+                payload_[left] = payload;
+                swap_items_[right] = item;
+                swap_payload_[right] = payload;
+                left += goes_left;
+                right += !goes_left;
+            }
+        });
         std::copy_n(swap_items_.begin(), right, items_.begin() + left);
         std::copy_n(swap_payload_.begin(), right, payload_.begin() + left);
         set_right_squares(left);
@@ -260,33 +254,40 @@ class TreeGrower {
     }
 
     bool is_varying(std::int32_t feature) const {
-        const Column code = column(static_cast<std::size_t>(feature));
-        if (!ranked_.has_close[feature]) {
-            const Code first = code[items_[start_]];
-            for (std::uint32_t p = start_ + 1; p < end_; ++p)
-                if (code[items_[p]] != first) return true;
-            return false;
-        }
-        Code low = std::numeric_limits<Code>::max(), high = 0;
-        for (std::uint32_t p = start_; p < end_; ++p) {
-            low = std::min(low, code[items_[p]]);
-            high = std::max(high, code[items_[p]]);
-        }
-        const float *value = ranked_.distinct(static_cast<std::size_t>(feature));
-        return !too_close(value[low], value[high]);
+        const std::size_t f = static_cast<std::size_t>(feature);
+        return with_column(f, [&](const auto *code) {
+            if (!ranked_.has_close[f]) {
+                const auto first = code[items_[start_]];
+                for (std::uint32_t p = start_ + 1; p < end_; ++p)
+                    if (code[items_[p]] != first) return true;
+                return false;
+            }
+            auto low = code[items_[start_]], high = low;
+            for (std::uint32_t p = start_ + 1; p < end_; ++p) {
+                low = std::min(low, code[items_[p]]);
+                high = std::max(high, code[items_[p]]);
+            }
+            const float *value = ranked_.distinct(f);
+            return !too_close(value[low], value[high]);
+        });
     }
 
     // Looks at every threshold of one feature; false when the feature is constant in the node.
     bool scan_feature(std::int32_t feature, Split &best) {
         const std::size_t f = static_cast<std::size_t>(feature);
-        const Column code = column(f);
         const Code common = ranked_.most_frequent[f];
         std::uint32_t m = 0;  // entries whose code is not the commonest
-        for (std::uint32_t p = start_; p < end_; ++p) {
-            const Code c = code[items_[p]];
-            entries_[m] = {c, p};
-            m += c != common;
-        }
+        with_column(f, [&](const auto *code) {
+            const std::uint32_t *items = items_.data();
+            Entry *entries = entries_.data();
+            std::uint32_t kept = 0;
+            for (std::uint32_t p = start_, end = end_; p < end; ++p) {
+                const Code c = code[items[p]];
+                entries[kept] = {c, p};
+                kept += c != common;
+            }
+            m = kept;
+        });
         if (m == 0) return false;
         const bool has_common = m < end_ - start_;
         return binary_ ? scan_binary(f, common, has_common, m, best) : scan_multi(f, common, has_common, m, best);
@@ -529,15 +530,16 @@ class TreeGrower {
         best_proxy_ = -std::numeric_limits<double>::infinity();
         for (std::int32_t feature; (feature = sampler.next(random)) >= 0;) {
             const std::size_t f = static_cast<std::size_t>(feature);
-            const Column code = column(f);
             const float *value = ranked_.distinct(f);
             Code low = std::numeric_limits<Code>::max(), high = 0;
-            for (std::uint32_t p = start_; p < end_; ++p) {
-                const Code c = code[items_[p]];
-                entries_[p - start_].code = c;
-                low = std::min(low, c);
-                high = std::max(high, c);
-            }
+            with_column(f, [&](const auto *code) {
+                for (std::uint32_t p = start_; p < end_; ++p) {
+                    const Code c = code[items_[p]];
+                    entries_[p - start_].code = c;
+                    low = std::min(low, c);
+                    high = std::max(high, c);
+                }
+            });
             if (low == high || too_close(value[low], value[high])) {
                 sampler.mark_constant();
                 continue;
@@ -596,7 +598,7 @@ class TreeGrower {
     }
 
     const RankCodes<Code> &ranked_;
-    const Code *by_row_;
+    const std::uint8_t *bytes_;
     const std::int32_t *labels_;
     std::uint32_t n_classes_;
     bool binary_;

@@ -19,6 +19,7 @@ struct SortedColumns {
 
     explicit SortedColumns(const FloatMatrix &X) : ranks(rank_codes<Code>(X)) {
         const std::size_t n = ranks.n_items, d = ranks.n_features;
+        items.reserve(n * d);  // growing step by step would double the peak of memory
         std::vector<Item> order(n);
         std::vector<std::size_t> begin;
         start.assign(1, 0);

@@ -373,8 +373,11 @@ class TreeGrower {
     void scan_features_of_lane(const Pending &pending, std::uint32_t lane) {
         begin_scan();
         const std::uint32_t width = walk_.n_lanes;
+        // The walk takes close values as different, and so may think too highly of their features.
+        const auto unsure = [this](const Span &span) { return columns_.ranks.has_close[span.feature] != 0; };
         float best = 0;
-        for (std::size_t s = 0; s < hood_->spans.size(); ++s) best = std::max(best, lanes_.best[s * width + lane]);
+        for (std::size_t s = 0; s < hood_->spans.size(); ++s)
+            if (!unsure(hood_->spans[s])) best = std::max(best, lanes_.best[s * width + lane]);
         // Counts are exact in single precision up to this weight, so only a few roundings separate the scores.
         const float bar = weight_ <= kLargestLaneWeight ? best * (1 - 1e-5f) : -1.0f;
         const std::vector<Item> &bag = growing_->tree.bag;
@@ -383,9 +386,8 @@ class TreeGrower {
         for (std::size_t s = 0; s < hood_->spans.size(); ++s) {
             const Span &span = hood_->spans[s];
             const float score = lanes_.best[s * width + lane];
-            const bool unsure = columns_.ranks.has_close[span.feature];  // the walk takes close values as different
             if (score == 0) continue;
-            if (score >= bar || unsure) {
+            if (score >= bar || unsure(span)) {
                 const Span listed = filter_span(span, 0);
                 if (is_constant(listed)) continue;
                 scan(listed);

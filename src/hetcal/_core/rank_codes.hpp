@@ -44,18 +44,15 @@ struct RankCodes {
     }
 };
 
-// The same codes row after row: codes[item * n_features + feature].
+// One byte per code for the columns with at most 256 distinct values, laid out like `codes` (other columns: unused).
 template <class Code>
-std::vector<Code> codes_by_row(const RankCodes<Code> &ranked) {
-    constexpr std::size_t kTile = 32;  // small squares, so that neither side leaves the cache
-    const std::size_t n = ranked.n_items, d = ranked.n_features;
-    std::vector<Code> rows(n * d);
-    for (std::size_t f0 = 0; f0 < d; f0 += kTile)
-        for (std::size_t i0 = 0; i0 < n; i0 += kTile)
-            for (std::size_t f = f0; f < std::min(d, f0 + kTile); ++f)
-                for (std::size_t i = i0; i < std::min(n, i0 + kTile); ++i)
-                    rows[i * d + f] = ranked.codes[f * n + i];
-    return rows;
+std::vector<std::uint8_t> byte_codes(const RankCodes<Code> &ranked) {
+    const std::size_t n = ranked.n_items;
+    std::vector<std::uint8_t> bytes(n * ranked.n_features);
+    for (std::size_t f = 0; f < ranked.n_features; ++f)
+        if (ranked.n_distinct(f) <= 256)
+            std::copy_n(ranked.column(f), n, bytes.begin() + static_cast<std::ptrdiff_t>(f * n));
+    return bytes;
 }
 
 namespace rank_detail {

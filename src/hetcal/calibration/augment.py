@@ -50,7 +50,7 @@ class AugmentedSpace:
             missing="keep" if accepts_missing else "impute", allow_sparse=accepts_sparse
         )
 
-    def fit_transform(self, X: Any, scores: Scores, weight: Matrix) -> Any:
+    def fit_transform(self, X: Any, scores: Scores, weight: Matrix | None = None) -> Any:
         """Learn the map from the calibration items and return them in the augmented space."""
         self.features_ = None if self.features is None else self._fitted_features(X)
         self.encoder.fit(self._represented(X))

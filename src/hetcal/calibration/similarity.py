@@ -58,8 +58,9 @@ class SimilarityCalibrator(BaseCalibrator):
     power : float, default=1.0
         The exponent g, at most 100. Larger than 1 sharpens the vote towards the most similar items.
     heterogeneity : estimator, optional
-        With one (:class:`hetcal.HiddenHeterogeneity`), only items with a similarity of at least half
-        the hidden heterogeneity of t vote (SWC-HH), and the most similar one where none is left.
+        With one (:class:`hetcal.HiddenHeterogeneity`), only items with a similarity of at least
+        half the hidden heterogeneity of t vote (SWC-HH), and the most similar one where none is
+        left.
     augment : {"log-proba-scaled", "proba-scaled", "log-proba", "proba", None}
         What stands beside the features in the space of comparison. The logarithm keeps
         saturated probabilities apart, which a plain probability near 1 does not.
@@ -171,9 +172,9 @@ class SimilarityCalibrator(BaseCalibrator):
             accepts_missing=similarity.accepts_missing,
             accepts_sparse=similarity.accepts_sparse,
         )
-        Z = self.space_.fit_transform(X, scores, weight)
-        self.n_features_in_ = int(np.shape(X)[1])
         weighted = None if sample_weight is None else weight
+        Z = self.space_.fit_transform(X, scores, weighted)
+        self.n_features_in_ = int(np.shape(X)[1])
         self.voters_ = Voters(codes, self.classes_.shape[0], weighted)
         self.similarity_ = similarity.fit(
             Z, codes, n_proba=self.space_.n_proba, sample_weight=weighted
@@ -245,9 +246,7 @@ class SimilarityCalibrator(BaseCalibrator):
         """Return how many equally heavy votes each item's vote is worth (Kish)."""
         features, scores = self._new_items(X, y_proba, logits)
         threshold = self._threshold(scores, heterogeneity)
-        return self._vote(
-            features, scores, threshold, self.similarity_.counted_vote
-        ).effective_size
+        return self._vote(features, scores, threshold, self.similarity_.counted_vote).effective_size
 
     def evidence(
         self,
@@ -304,11 +303,12 @@ class SimilarityCalibrator(BaseCalibrator):
     ) -> tuple[Matrix, Matrix]:
         r"""Return an interval for the similarity-smoothed probability of each class.
 
-        The target is :math:`\sum_i s(t,i) P(y = k | x_i) / \sum_i s(t,i)`: what the vote would give
-        if every voter's true probability were known. It differs from P(y = k | x) of the item itself
-        by whatever the similarity smooths away; the user guide shows the measured coverage of both.
-        For forests, each voter is weighted by the trees that have not seen it, because weights that
-        depend on the voter's own label make intervals too short.
+        The target is :math:`\sum_i s(t,i) P(y = k | x_i) / \sum_i s(t,i)`: what the vote would
+        give if every voter's true probability were known. It differs from P(y = k | x) of the item
+        itself by whatever the similarity smooths away; the user guide shows the measured coverage
+        of both. For forests, each voter is weighted by the trees that have not seen it, because
+        weights that depend on the voter's own label favour that label. The prediction counts all
+        trees unless ``ForestProximity(voters="out-of-bag")`` was asked for, and so may lie outside.
 
         Parameters
         ----------
@@ -409,8 +409,8 @@ class SimilarityCalibrator(BaseCalibrator):
     def _require_features(self, X: Any) -> None:
         if X is None:
             raise ValueError(
-                f"{type(self).__name__} compares items by their features; X is None. Pass X, or use "
-                "a global method such as get_calibrator('temperature')."
+                f"{type(self).__name__} compares items by their features; X is None. Pass X, or "
+                "use a global method such as get_calibrator('temperature')."
             )
 
     def _new_items(self, X: Any, y_proba: Any, logits: Any) -> tuple[Any, Scores]:
@@ -438,8 +438,11 @@ class SimilarityCalibrator(BaseCalibrator):
     ) -> Ballot:
         rule = self._rule(threshold)
         ballots = [
-            hold(self.space_.join(features[rows], _rows_of(scores, rows)), self.voters_,
-                 rule.rows(rows))
+            hold(
+                self.space_.join(features[rows], _rows_of(scores, rows)),
+                self.voters_,
+                rule.rows(rows),
+            )
             for rows in _blocks(scores.proba.shape[0])
         ]
         return Ballot.stack(ballots)
@@ -449,8 +452,8 @@ class SimilarityCalibrator(BaseCalibrator):
         alone = ~(total > 0)
         if alone.any():
             warnings.warn(
-                f"{int(alone.sum())} of {total.shape[0]} samples have no calibration support; their "
-                "uncalibrated probabilities are returned.",
+                f"{int(alone.sum())} of {total.shape[0]} samples have no calibration support; "
+                "their uncalibrated probabilities are returned.",
                 SupportWarning,
                 stacklevel=3,
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.table import Table
 
 from hetcal.cli._console import progress, results
-from hetcal.cli._demo_example import Example, calibrate, make_example, method_names, score
+from hetcal.cli._demo_example import Example, calibrate, left_out, make_example, method_names, score
 
 _DEFAULT_PICTURE = Path("hetcal-demo.png")
 _HOW_TO_GET_THE_PICTURE = (
@@ -32,6 +32,11 @@ def run_demo(*, seed: int = 0, out: Path | None = None, quiet: bool = False) -> 
     if not quiet:
         for line in verdict(example, scores):
             console.print(line, soft_wrap=True)
+        if left_out():
+            console.print(
+                f"Left out: {', '.join(left_out())}, which takes minutes on the pure core.",
+                style="dim",
+            )
     written = _write_picture(example, predictions, scores, out)
     if not quiet:
         seconds = time.perf_counter() - started

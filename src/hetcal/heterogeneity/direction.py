@@ -6,8 +6,9 @@ score statistic over a set of items is
 .. math:: S = \sum_i w_i \, r_i \cdot d_i ,
 
 half the derivative of the honest Brier gain of the blend :math:`p_g + a d` at :math:`a = 0`. If nothing is hidden, its mean
-is zero whatever the quality of :math:`d`. It is studentised by its own terms,
-:math:`T = S / \sqrt{\sum_i (w_i r_i \cdot d_i)^2}`.
+is zero whatever the quality of :math:`d`, and its variance is that of labels drawn from :math:`p_g`:
+:math:`T = S / \sqrt{\sum_i w_i^2 \operatorname{Var}(e_Y \cdot d_i)}` with :math:`Y \sim p_{g,i}`. (The terms' own squares will not do
+where one class is rare: without a single case of it, all terms are tiny and of one sign.)
 
 The direction is the out-of-bag mean residual in the leaves of one forest on [X, log p] of all items.
 Leaves are large: a test must find weak effects, which small leaves drown in noise.
@@ -109,25 +110,37 @@ def _leaf_means(leaves, drawn: Matrix, residuals: Matrix, n_leaves: int) -> Matr
     return (counts.T @ residuals) / np.maximum(mass, 1e-300)[:, None]
 
 
-def studentised(terms: Matrix, cells: sparse.csr_array, groups: Codes | None) -> Matrix:
-    """Return the score statistic of each cell, in units of its own spread; shape (m, B).
+def score_terms(
+    residuals: Matrix, direction: Matrix, p_g: Matrix, weight: Vector
+) -> tuple[Vector, Vector]:
+    """Return each item's term of the score statistic, and its variance if labels come from ``p_g``."""
+    terms = weight * np.einsum("ij,ij->i", residuals, direction)
+    mean = np.einsum("ij,ij->i", p_g, direction)
+    variances = weight**2 * (np.einsum("ij,ij,ij->i", p_g, direction, direction) - mean**2)
+    return terms, np.maximum(variances, 0.0)
+
+
+def studentised(
+    terms: Matrix, variances: Matrix, cells: sparse.csr_array, groups: Codes | None
+) -> Matrix:
+    """Return the score statistic of each cell, in units of its spread; shape (m, B).
 
     Parameters
     ----------
-    terms : ndarray of shape (n, B)
-        :math:`w_i r_i \\cdot d_i`, one column per label vector.
+    terms, variances : ndarray of shape (n, B)
+        From :func:`score_terms`, one column per label vector.
     cells : sparse array of shape (m, n)
         Ones at the members of each cell.
     groups : ndarray of int, shape (n,), or None
-        Items of one group count as one term.
+        Labels within a group may depend on each other: the squared sums over groups count where they
+        are larger than the variances.
     """
-    total = cells @ terms
-    if groups is None:
-        squares = cells @ terms**2
-    else:
-        squares = np.column_stack([_group_squares(cells, column, groups) for column in terms.T])
+    variance = cells @ variances
+    if groups is not None:
+        by_group = [_group_squares(cells, column, groups) for column in terms.T]
+        variance = np.maximum(variance, np.column_stack(by_group))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(squares > 0, total / np.sqrt(squares), 0.0)
+        return np.where(variance > 0, (cells @ terms) / np.sqrt(variance), 0.0)
 
 
 def _group_squares(cells: sparse.csr_array, column: Vector, groups: Codes) -> Vector:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal.heterogeneity.cells import Balls, smoothing_weights
-from hetcal.heterogeneity.direction import residual_direction, studentised
+from hetcal.heterogeneity.direction import residual_direction, score_terms, studentised
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.local_models import LocalModels
 from hetcal.heterogeneity.null import draw_labels, null_p_values
@@ -72,8 +72,8 @@ class NullDraws:
     Attributes
     ----------
     labels : ndarray of int, shape (n_null, n)
-    terms : ndarray of shape (n, 1 + n_null)
-        Terms of the score statistic: observed labels first, then the draws.
+    terms, variances : ndarray of shape (n, 1 + n_null)
+        Terms of the score statistic and their variances: observed labels first, then the draws.
     global_cost : ndarray of shape (n_null, n)
         Brier of the law that made the labels minus that of the map refitted to them.
     law_brier : ndarray of shape (n_null, n)
@@ -97,6 +97,7 @@ class NullDraws:
         ) if n_null else np.empty((0, len(items.codes)))
         self.global_cost = np.empty_like(self.law_brier)
         self.terms = np.empty((len(items.codes), 1 + n_null))
+        self.variances = np.empty_like(self.terms)
         one_hot = np.eye(items.P.shape[1])
         for b in range(-1, n_null):
             codes = items.codes if b < 0 else self.labels[b]
@@ -105,7 +106,9 @@ class NullDraws:
             direction = residual_direction(
                 Z, codes, residuals, fold=fold, random_state=seed, n_jobs=n_jobs
             )
-            self.terms[:, b + 1] = items.weight * np.einsum("ij,ij->i", residuals, direction)
+            self.terms[:, b + 1], self.variances[:, b + 1] = score_terms(
+                residuals, direction, p_g, items.weight
+            )
             if b >= 0:
                 self.global_cost[b] = self.law_brier[b] - items.brier(p_g, codes)
 
@@ -180,7 +183,7 @@ def measure(
     raw_global = balls.averages(brier_f - brier_g + known, items.weight)
     null_total, null_global, null_variance = null_means.at(balls.centres, radius)
     cells = balls.membership(np.ones(balls.n_items))
-    T = studentised(draws.terms, cells, items.groups)
+    T = studentised(draws.terms, draws.variances, cells, items.groups)
     table = pd.DataFrame(
         {
             "hh": raw - null_total,
@@ -203,7 +206,7 @@ def measure(
 def whole_set_test(items: Items, draws: NullDraws) -> tuple[float, float]:
     """Return the studentised score statistic over all items and its p-value."""
     everyone = sparse.csr_array(np.ones((1, len(items.codes))))
-    T = studentised(draws.terms, everyone, items.groups)
+    T = studentised(draws.terms, draws.variances, everyone, items.groups)
     return float(T[0, 0]), float(null_p_values(T[:, 0], T[:, 1:])[0])
 
 

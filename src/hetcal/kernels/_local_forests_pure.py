@@ -1,7 +1,7 @@
-"""Local forests grown by scikit-learn: the pure twin of the compiled kernel, and its oracle in tests.
+"""Local forests grown by scikit-learn: the pure twin of the compiled kernel, its oracle in tests.
 
-One unpruned forest per neighbourhood, each tree pruned once along its path of minimal cost complexity;
-the forests for all complexities are read off that path.
+One unpruned forest per neighbourhood, each tree pruned once along its path of minimal cost
+complexity; the forests for all complexities are read off that path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def score_neighbourhoods(
 
 
 def _score_one(X, codes, P, members, seeds, alphas, select):
-    """Score one neighbourhood; return the values that are known, the status and the oob predictions."""
+    """Score one neighbourhood: the values that are known, the status, the oob predictions."""
     n_classes = P.shape[1]
     if len(members) == 0:
         return {}, NO_NEIGHBOURS, np.empty((0, n_classes))
@@ -47,7 +47,7 @@ def _score_one(X, codes, P, members, seeds, alphas, select):
     values = {"brier_model": _brier(P[members], codes[members])}
     everywhere = np.zeros((len(members), n_classes))
     if len(present) == 1:
-        everywhere[:, present[0]] = 1.0 if len(members) > 1 else np.nan
+        everywhere[:, present[0]] = 1.0
         return values, ONE_CLASS, everywhere if len(members) > 1 else everywhere * np.nan
 
     in_bag, out_of_bag, n_oob = forest_votes(X[members], y, len(present), seeds, alphas)
@@ -119,14 +119,12 @@ def pruned_leaves(tree, alphas: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return, for each complexity and node, the leaf that stands for the node after pruning.
 
     Branches are collapsed one at a time, always the one with the smallest loss of impurity per leaf
-    saved, the first of equals; the operations and their order are scikit-learn's, so that comparisons
-    with ``alphas`` come out alike to the last bit.
+    saved, the first of equals; the operations and their order are scikit-learn's, so that
+    comparisons with ``alphas`` come out alike to the last bit.
     """
     left, right = tree.children_left.tolist(), tree.children_right.tolist()
     n_nodes = len(left)
-    own = (
-        tree.weighted_n_node_samples * tree.impurity / tree.weighted_n_node_samples[0]
-    ).tolist()
+    own = (tree.weighted_n_node_samples * tree.impurity / tree.weighted_n_node_samples[0]).tolist()
     parent = [-1] * n_nodes
     end = list(range(1, n_nodes + 1))  # one past the last node of the branch, in order of creation
     branch, n_leaves = [0.0] * n_nodes, [0] * n_nodes

@@ -20,7 +20,7 @@ from scipy import sparse
 from hetcal.kernels._backend import native
 from hetcal.kernels.forest_model import Forest
 
-_DENSE_CLASSES = 16  # up to here a leaf's class weights are stored in full
+_DENSE_CLASSES = 4  # up to here a leaf's class weights are stored in full
 _ROWS_PER_CALL = 65_536  # rows between two chances to interrupt
 _PURE_ROWS_PER_CALL = 4_096
 

@@ -1,13 +1,14 @@
 r"""The local models of hidden heterogeneity: one bagged, pruned forest per neighbourhood.
 
-For each neighbourhood :math:`U` of calibration items a forest :math:`g` of decision trees is grown on
-bootstrap samples of :math:`U`, all features considered at every split, and pruned at the complexity
-:math:`\alpha` that does best out of bag. The published value is the improvement in Brier score on the
-very items that :math:`g` was grown on,
+For each neighbourhood :math:`U` of calibration items a forest :math:`g` of decision trees is grown
+on bootstrap samples of :math:`U`, all features considered at every split, and pruned at the
+complexity :math:`\alpha` that does best out of bag. The published value is the improvement in Brier
+score on the very items that :math:`g` was grown on,
 
 .. math:: HH(U) = \max\bigl(0,\; \mathrm{Brier}_U(f) - \mathrm{Brier}_U(g)\bigr),
 
-and the predictions of :math:`g` out of bag, returned beside it, are what honest estimates start from.
+and the predictions of :math:`g` out of bag, returned beside it, are what honest estimates start
+from.
 
 The forests for all :math:`\alpha` are nested in one unpruned forest, so a single forest is grown.
 """
@@ -45,17 +46,17 @@ _MOST_CLASSES = 1024
 class LocalForestScores:
     """What the local forests found, one entry per neighbourhood.
 
-    Every array has shape (n_neighbourhoods,), or (n_draws, n_neighbourhoods) when several label vectors
-    were given.
+    Every array has shape (n_neighbourhoods,), or (n_draws, n_neighbourhoods) when several label
+    vectors were given.
 
     Attributes
     ----------
     hh : ndarray of float
         Improvement in Brier score on the forest's own items, at least 0; 0 unless ``status`` is 0.
     brier_model, brier_local, brier_oob : ndarray of float
-        Brier score (sum over classes, in [0, 2]) of the classifier, of the forest on its own items, and
-        of the forest out of bag (over the items that are out of bag at least once). NaN where there is
-        no forest; ``brier_model`` is NaN without neighbours only.
+        Brier score (sum over classes, in [0, 2]) of the classifier, of the forest on its own items,
+        and of the forest out of bag (over the items that are out of bag at least once). NaN where
+        there is no forest; ``brier_model`` is NaN without neighbours only.
     alpha : ndarray of float
         Complexity that was chosen; NaN where there is no forest.
     oob_score : ndarray of float
@@ -105,15 +106,15 @@ def local_forest_scores(
     X : array-like of shape (n_items, n_features)
         Features of the calibration items; used as float32, as scikit-learn's trees do.
     codes : array-like of int, shape (n_items,) or (n_draws, n_items)
-        Class numbers in ``range(n_classes)``. Each row of a 2-D array is a label vector of its own; all
-        share the neighbourhoods, the sorting and the bootstrap samples.
+        Class numbers in ``range(n_classes)``. Each row of a 2-D array is a label vector of its own;
+        all share the neighbourhoods, the sorting and the bootstrap samples.
     n_classes : int
         Number of columns of ``P``.
     P : array-like of shape (n_items, n_classes)
         Probabilities that the classifier gave.
     indptr, indices : array-like of int
-        Neighbourhoods: the items of neighbourhood ``j`` are ``indices[indptr[j]:indptr[j + 1]]``. Their
-        order matters for the random draws.
+        Neighbourhoods: the items of neighbourhood ``j`` are ``indices[indptr[j]:indptr[j + 1]]``.
+        Their order matters for the random draws.
     n_estimators : int, default=100
         Trees per forest.
     alphas : array-like of float, default=linspace(0, 0.03, 7)
@@ -126,13 +127,13 @@ def local_forest_scores(
     n_jobs : int or None, default=1
         Threads over neighbourhoods; -1 for all cores. The result does not depend on it.
     mode : {"exact", "fast"}, default="exact"
-        "exact" draws the random numbers of scikit-learn's ``RandomForestClassifier``, so the results
-        are those of seven such forests. "fast" breaks ties between equally good splits by random
-        numbers of its own: same distribution, less work where there are many features.
+        "exact" draws the random numbers of scikit-learn's ``RandomForestClassifier``, so the
+        results are those of seven such forests. "fast" breaks ties between equally good splits by
+        random numbers of its own: same distribution, less work where there are many features.
     return_oob : bool, default=True
         Whether to return ``oob_proba``, the one large output.
     progress : callable, optional
-        Called now and then as ``progress(n_done, n_neighbourhoods)``.
+        Called now and then as ``progress(n_done, n_total)``, in distinct neighbourhoods.
 
     Returns
     -------
@@ -214,7 +215,7 @@ _FLOATS = ("hh", "brier_model", "brier_local", "brier_oob", "alpha", "oob_score"
 def _distinct_neighbourhoods(
     indptr: NDArray[np.int64], indices: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find neighbourhoods with the same items in the same order: which are first, and who equals whom."""
+    """Find the neighbourhoods that differ in items or their order, and which one each equals."""
     place: dict[bytes, int] = {}
     first: list[int] = []
     same_as = np.empty(len(indptr) - 1, np.int64)
@@ -265,7 +266,12 @@ def _check_input(X, draws, n_classes, P, indptr, indices, alphas, select, mode) 
         )
     if draws.size and not (draws.min() >= 0 and draws.max() < n_classes):
         raise ValueError(f"codes must lie in range({n_classes}); encode the labels first.")
-    if len(indptr) == 0 or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+    if (
+        len(indptr) == 0
+        or indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or (np.diff(indptr) < 0).any()
+    ):
         raise ValueError("indptr must rise from 0 to len(indices).")
     if len(indices) and not (indices.min() >= 0 and indices.max() < n):
         raise ValueError(f"indices must lie in range({n}), the calibration items.")

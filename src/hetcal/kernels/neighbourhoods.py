@@ -1,8 +1,8 @@
-r"""Neighbourhoods on the probability simplex: which calibration items a prediction is compared with.
+r"""Neighbourhoods on the probability simplex: which items a prediction is compared with.
 
 Distances are Hellinger distances, :math:`D_H(p, q) = \lVert\sqrt p - \sqrt q\rVert_2 / \sqrt 2`, in
-[0, 1]. A list of neighbourhoods is kept as two arrays ``(indptr, indices)``: the items of neighbourhood
-``j`` are ``indices[indptr[j]:indptr[j + 1]]``.
+[0, 1]. A list of neighbourhoods is kept as two arrays ``(indptr, indices)``: the items of
+neighbourhood ``j`` are ``indices[indptr[j]:indptr[j + 1]]``.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def hellinger_balls(P: Matrix, centres: Matrix, radius: float = 0.1) -> tuple[In
 def three_decimal_buckets(P: Matrix) -> tuple[Indexes, Indexes]:
     """Group predictions whose probabilities agree when cut (not rounded) to three decimals.
 
-    The published code computes one value per bucket, for the first item that falls into it, and hands
-    it to all later ones; so the result depends on the order of the items.
+    The published code computes one value per bucket, for the first item that falls into it, and
+    hands it to all later ones; so the result depends on the order of the items.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ def merge_overlapping(
     """Merge neighbourhoods that share almost all their items.
 
     The overlap of two neighbourhoods is their Jaccard index, common items over all items. Each
-    neighbourhood joins the earlier kept one that it overlaps most, if by at least ``overlap``; else it
-    is kept. Empty neighbourhoods are one and the same.
+    neighbourhood joins the earlier kept one that it overlaps most, if by at least ``overlap``; else
+    it is kept. Empty neighbourhoods are one and the same.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""The weighted vote of calibration items, from a block of similarities.
+r"""The weighted vote of calibration items, from a block of similarities.
 
-:math:`\\hat q_t[k] = \\sum_i w_i s(t,i)^g 1(y_i = k) / \\sum_i w_i s(t,i)^g` over the items that the rule
-lets vote: all, the nearest few, or those with a similarity of at least a threshold.
+:math:`\hat q_t[k] = \sum_i w_i s(t,i)^g 1(y_i = k) / \sum_i w_i s(t,i)^g` over the items that the
+rule lets vote: all, the nearest few, or those with a similarity of at least a threshold.
 """
 
 from __future__ import annotations

@@ -64,6 +64,6 @@ def make_similarity(
     if callable(similarity) and not isinstance(similarity, type):
         return CallableSimilarity(similarity)
     raise ValueError(
-        f"similarity must be one of {', '.join(_BY_NAME)}, an instance from hetcal.similarity, or a "
-        f"function of two arrays; got {similarity!r}."
+        f"similarity must be one of {', '.join(_BY_NAME)}, an instance from hetcal.similarity, or "
+        f"a function of two arrays; got {similarity!r}."
     )

@@ -1,9 +1,9 @@
-"""What a similarity must offer to a calibrator, and the plain way to vote with it.
+r"""What a similarity must offer to a calibrator, and the plain way to vote with it.
 
-A similarity is fitted on the calibration items in the augmented space, :math:`z_i = [x_i, p_i]`, and
-then gives :math:`s(t, i) \\ge 0` for new items. A calibrator needs votes, not the matrix of all pairs:
-:class:`BaseSimilarity` computes them from :meth:`BaseSimilarity.pairwise` in chunks of rows, and
-similarities with a faster route (forests) override the voting methods.
+A similarity is fitted on the calibration items in the augmented space, :math:`z_i = [x_i, p_i]`,
+and then gives :math:`s(t, i) \ge 0` for new items. A calibrator needs votes, not the matrix of all
+pairs: :class:`BaseSimilarity` computes them from :meth:`BaseSimilarity.pairwise` in chunks of rows,
+and similarities with a faster route (forests) override the voting methods.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sklearn.base import BaseEstimator
 
 from hetcal.kernels.votes import (
     Ballot,
-    VoteRule,
     Voters,
+    VoteRule,
     Votes,
     heaviest_votes,
     vote_with_matrix,

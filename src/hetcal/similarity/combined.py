@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from hetcal.kernels.simplex import normalize_rows
-from hetcal.kernels.votes import Ballot, VoteRule, Voters, vote_with_matrix
+from hetcal.kernels.votes import Ballot, Voters, VoteRule, vote_with_matrix
 from hetcal.similarity.base import BaseSimilarity, Matrix
 
 _CANDIDATES = np.linspace(0.0, 1.0, 11)

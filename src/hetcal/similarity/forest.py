@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from sklearn.ensemble import IsolationForest
 
 from hetcal.kernels import forest as kernel
-from hetcal.kernels.votes import Ballot, VoteRule, Voters, Votes, heaviest_neighbours
+from hetcal.kernels.votes import Ballot, Voters, VoteRule, Votes, heaviest_neighbours
 from hetcal.similarity.base import BaseSimilarity, Matrix, Neighbours, without_self
 
 
 class LeafSimilarity(BaseSimilarity):
     """Common ground of forest similarities: everything is known from the leaves.
 
-    The plain vote needs no pairs at all: it sums, over the trees, the class weights in the leaf that
-    the new item reaches. Thresholds, powers and nearest items go through an inverted index from
-    leaves to calibration items.
+    The plain vote needs no pairs at all: it sums, over the trees, the class weights in the leaf
+    that the new item reaches. Thresholds, powers and nearest items go through an inverted index
+    from leaves to calibration items.
     """
 
     forest_: kernel.Forest
@@ -47,7 +47,7 @@ class LeafSimilarity(BaseSimilarity):
         return kernel.pairwise(self._leaf_items(), self._queries(Z), self.n_jobs)
 
     def honest_pairwise(self, rows: slice) -> Matrix:
-        """Return the same among the calibration items, over trees that have not seen the row's item."""
+        """Return the same among the calibration items, over trees new to the row's item."""
         index, queries = self._honest_pair(rows)
         return without_self(kernel.pairwise(index, queries, self.n_jobs), rows)
 
@@ -73,7 +73,8 @@ class LeafSimilarity(BaseSimilarity):
     def vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
         """Vote by leaf sums where everyone votes, else through the inverted index."""
         if rule.everyone:
-            return self._from_sums(kernel.vote(self.forest_, Z, self._leaf_mass(voters), self.n_jobs))
+            mass = self._leaf_mass(voters)
+            return self._from_sums(kernel.vote(self.forest_, Z, mass, self.n_jobs))
         return self.counted_vote(Z, voters, rule)
 
     def counted_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
@@ -81,7 +82,7 @@ class LeafSimilarity(BaseSimilarity):
         return self._by_index(self._leaf_items(), self._queries(Z), voters, rule)
 
     def honest_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
-        """Vote on the calibration items, each by the trees that have not seen it and without itself."""
+        """Vote on the calibration items, each by the trees new to it and without itself."""
         if rule.everyone and self.forest_.in_bag is not None:
             mass = kernel.out_of_bag_sum(
                 self.forest_, self.leaves_, voters.codes, voters.n_classes, weight=voters.weight
@@ -256,7 +257,7 @@ class ForestProximity(LeafSimilarity):
         return BaseSimilarity.honest_vote(self, voters, rule)
 
     def honest_pairwise(self, rows: slice) -> Matrix:
-        """Return similarities over trees that have not seen the row's item, nor the voter's if asked."""
+        """Return similarities over trees new to the row's item and, if asked, to the voter."""
         S = super().honest_pairwise(rows)
         if self.voters == "out-of-bag":
             # The index counts over the voter's trees; those new to both are fewer.

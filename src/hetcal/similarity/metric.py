@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from hetcal.kernels.votes import (
     Ballot,
-    VoteRule,
     Voters,
+    VoteRule,
     Votes,
     heaviest_neighbours,
     vote_with_neighbours,
@@ -100,9 +100,9 @@ class EuclideanSimilarity(MetricSimilarity):
     Parameters
     ----------
     duplicates : {"floor", "paper"}, default="floor"
-        What a distance of zero means. ``"floor"``: a millionth of the median distance, so a duplicate
-        outweighs everything but neighbours stay in their order. ``"paper"``: similarity 1 to the
-        duplicates and 0 to all others, as in the published code.
+        What a distance of zero means. ``"floor"``: a millionth of the median distance, so a
+        duplicate outweighs everything but neighbours stay in their order. ``"paper"``: similarity 1
+        to the duplicates and 0 to all others, as in the published code.
     scale : bool, default=True
         Whether columns are standardised first (the paper does not).
 
@@ -264,7 +264,8 @@ class PrecomputedSimilarity(BaseSimilarity):
         """Keep the similarities among the calibration items."""
         if n_proba:
             raise ValueError(
-                "A precomputed similarity cannot be augmented with probabilities. Pass augment=None."
+                "A precomputed similarity cannot be augmented with probabilities. "
+                "Pass augment=None."
             )
         if Z.shape[0] != Z.shape[1]:
             raise ValueError(
@@ -305,8 +306,8 @@ def _refuse_bad_similarities(S: Matrix, who: str) -> None:
     bad = ~((S >= 0) & (S < _LARGEST))
     if bad.any():
         raise ValueError(
-            f"{who} {float(S[bad][0])!r}; similarities must be finite and not negative. For distances, "
-            "pass 1 / (1 + distance) or exp(-distance)."
+            f"{who} {float(S[bad][0])!r}; similarities must be finite and not negative. "
+            "For distances, pass 1 / (1 + distance) or exp(-distance)."
         )
 
 
