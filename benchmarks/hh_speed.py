@@ -8,10 +8,11 @@ interpolated in the size for the others; the column "sampled" says how many were
 always do the whole case.
 
 Columns: ``exact`` and ``fast`` are the two modes of the compiled kernel; ``net`` is the fast mode
-with neighbourhoods shared over a net on the simplex; ``pure`` is the scikit-learn path, timed on the
-sampled neighbourhoods. ``parity`` is the largest difference of exact HH from the plain algorithm on
-the sample. ``seed_diff`` is how far the mean HH moves between seeds 0 and 1 of the plain algorithm
-(computed by the exact mode, its equal), to be compared with ``fast_diff`` and ``net_diff``.
+with neighbourhoods shared over a net on the simplex; ``pure`` is the scikit-learn path, timed on
+the sampled neighbourhoods. ``parity`` is the largest difference of exact HH from the plain
+algorithm on the sample. ``seed_diff`` is how far the mean HH moves between seeds 0 and 1 of the
+plain algorithm (computed by the exact mode, its equal), to be compared with ``fast_diff`` and
+``net_diff``.
 """
 
 from __future__ import annotations

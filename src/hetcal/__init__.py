@@ -1,6 +1,6 @@
 """hetcal: find hidden heterogeneity in a classifier's probabilities, and repair it item by item.
 
-Public names are imported on first use, so that ``import hetcal`` stays quick and has no side effect.
+Public names are imported on first use: ``import hetcal`` stays quick and has no side effect.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ _HOME = {
 }
 
 __all__ = [
-    "__version__",
     "BetaCalibration",
     "BiasCorrectedTemperatureScaling",
     "HiddenHeterogeneity",
@@ -57,6 +56,7 @@ __all__ = [
     "TemperatureScaling",
     "Uncalibrated",
     "VectorScaling",
+    "__version__",
     "get_calibrator",
 ]
 

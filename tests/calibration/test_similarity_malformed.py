@@ -90,6 +90,15 @@ def test_malformed_input(case):
             _assert_valid(later, X_bad, P_bad)
 
 
+def test_weights_and_features_too_large_are_refused_in_words():
+    X, y, P = np.eye(4), np.array([0, 1, 0, 1]), np.full((4, 2), 0.5)
+    with pytest.raises(ValueError, match="sample_weight holds 1e.308.*Divide all weights"):
+        SimilarityCalibrator().fit(X, y, y_proba=P, sample_weight=[1, 1e308, 1, 1])
+    unscaled = SimilarityCalibrator(RBFSimilarity(scale=False))
+    with pytest.raises(ValueError, match="RBFSimilarity: X holds values too large.*Rescale"):
+        unscaled.fit(X * 1e300, y, y_proba=P)
+
+
 def _in_words(attempt):
     """Whether an attempt succeeds; a failure must say something."""
     try:

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "hh_columns.hpp"
+#include "hh_grow.hpp"
 #include "hh_prune.hpp"
-#include "hh_tree.hpp"
 
 namespace nb = nanobind;
 

@@ -5,7 +5,7 @@ The encoding, column by column:
 - numbers and booleans stay as they are (float64); missing values stay NaN, or are filled with the
   column's median at fit (``missing="impute"``) for methods that cannot use them;
 - categorical columns (pandas ``category``, polars ``Categorical``/``Enum``) and string columns with
-  at most ``max_levels`` distinct values become one 0/1 column per level seen at fit; a missing value
+  at most ``max_levels`` distinct values become one 0/1 column per level seen at fit; a missing one
   and an unknown level are all zeros, the latter with a warning that counts them;
 - string columns with more distinct values are text: an error that says what to do;
 - dates and nested columns are an error.
@@ -129,7 +129,8 @@ class FeatureEncoder:
         names: list[str] = []
         for j in range(self.n_features_in_):
             name = f"x{j}" if self.feature_names_in_ is None else str(self.feature_names_in_[j])
-            names += [f"{name}={level}" for level in self.levels_[j]] if j in self.levels_ else [name]
+            levels = self.levels_.get(j)
+            names += [name] if levels is None else [f"{name}={level}" for level in levels]
         return names
 
     def _checked_sparse(self, X: Any) -> sparse.csr_array:
@@ -154,7 +155,7 @@ class FeatureEncoder:
         if dtype in (nw.String, nw.Object):
             return self._levels_of_strings(column.name, values)
         raise TypeError(
-            f"Column {column.name!r} of X has type {dtype}, which has no encoding. Leave it out, or "
+            f"Column {column.name!r} of X has type {dtype}, which has no encoding. Leave it out or "
             "turn it into numbers first (for a date: an age in days, the month, ...)."
         )
 
@@ -191,7 +192,7 @@ class FeatureEncoder:
         if unknown.any():
             names = sorted({str(value) for value in values[unknown]})
             warnings.warn(
-                f"Column {column.name!r} holds {int(unknown.sum())} value(s) that were not there at "
+                f"Column {column.name!r} holds {int(unknown.sum())} value(s) not seen at "
                 f"fit ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}); they count as "
                 "none of the known levels.",
                 UnknownCategoryWarning,
@@ -244,7 +245,7 @@ def _numeric_array(X: Any) -> NDArray[np.float64]:
     if array.ndim != 2:
         raise ValueError(
             f"Expected 2D array for X, got an array of shape {array.shape}. Reshape your data with "
-            "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is a single item."
+            "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is one item."
         )
     _refuse_empty(array.shape)
     if array.dtype.kind in "USO" and any(isinstance(v, str) for v in array.ravel()[:100_000]):

@@ -28,7 +28,7 @@ def check_proba(
     y_proba : array-like of shape (n, K), (n, 1) or (n,)
         Probabilities from any container.
     normalized : bool, default=True
-        With False the sum of a row is not checked (the paper's histogram binning is not normalised).
+        With False the sum of a row is not checked (the paper's histogram is not normalised).
 
     Examples
     --------
@@ -53,7 +53,8 @@ def check_proba(
             row = int(np.argmax(P[:, 0] > 1))
             raise ValueError(
                 f"Row {row} of {name} is {P[row, 0]:.4g}; a single column must hold the "
-                f"probability of the second class, in [0, 1].{_remedy(percent=1 < P[row, 0] <= 100)}"
+                "probability of the second class, in [0, 1]."
+                f"{_remedy(percent=1 < P[row, 0] <= 100)}"
             )
         return np.hstack([1 - P, P])
     if not normalized:
@@ -80,7 +81,7 @@ def check_logits(logits: Any, *, name: str = "logits") -> NDArray[np.float64]:
     if np.isinf(Z).any():
         row = int(np.argmax(np.isinf(Z).any(axis=1)))
         raise ValueError(
-            f"Row {row} of {name} holds infinity. Clip the logits, or pass probabilities as y_proba=."
+            f"Row {row} of {name} holds infinity. Clip the logits, or pass probabilities (y_proba=)."
         )
     if Z.shape[1] == 1:
         return np.hstack([np.zeros_like(Z), Z])

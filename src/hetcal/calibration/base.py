@@ -73,7 +73,7 @@ class BaseCalibrator(BaseEstimator, ABC):
     classes: Any
 
     def _fit_scores(self, X: Any, y: Any, y_proba: Any, logits: Any) -> tuple[Scores, NDArray]:
-        """Check the calibration items and return their scores and label codes; sets ``classes_``."""
+        """Check the calibration items, set ``classes_``, return scores and label codes."""
         kind = check_one_kind(y_proba, logits, caller=type(self).__name__)
         if y is None:
             raise ValueError(

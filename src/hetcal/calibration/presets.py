@@ -1,6 +1,6 @@
 """The similarity calibrators that have a name: SWC, SWC-HH, SBA-10 and SBAW-10.
 
-Each function gives hetcal's own variant; the dictionaries beside them turn it into the published one.
+Each function gives hetcal's own variant; the dictionaries turn it into the published one.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from hetcal.calibration.similarity import SimilarityCalibrator
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.similarity import EuclideanSimilarity
 
-# The published code compares items by their features as given beside probabilities, standardised for
-# the forest and raw for the neighbours.
+# The published code puts probabilities beside the features as given: standardised for the forest,
+# raw for the neighbours.
 PAPER_SWC: dict[str, Any] = {"augment": "proba-scaled", "random_state": 0}
 PAPER_SWC_HH: dict[str, Any] = PAPER_SWC | {"heterogeneity": HiddenHeterogeneity(estimate="paper")}
 PAPER_SBA: dict[str, Any] = {

@@ -33,6 +33,7 @@ from hetcal.similarity import make_similarity
 _BLOCK_ROWS = 1 << 16
 # Beyond this the smallest similarity of a forest, to the power, is no number any more.
 _LARGEST_POWER = 100
+_LARGEST_WEIGHT = 1e100
 
 
 class SimilarityCalibrator(BaseCalibrator):
@@ -160,7 +161,7 @@ class SimilarityCalibrator(BaseCalibrator):
         self._check_parameters()
         self._require_features(X)
         scores, codes = self._fit_scores(X, y, y_proba, logits)
-        weight = check_sample_weight(sample_weight, codes.shape[0])
+        weight = _check_weight(sample_weight, codes.shape[0])
         check_two_classes(codes, self.classes_, weight)
         self.groups_ = check_groups(groups, codes.shape[0])
         similarity = make_similarity(
@@ -373,7 +374,7 @@ class SimilarityCalibrator(BaseCalibrator):
                 f"X has {scores.proba.shape[0]} rows but y has {codes.shape[0]}. "
                 "Pass one label per row."
             )
-        weight = check_sample_weight(sample_weight, codes.shape[0])
+        weight = _check_weight(sample_weight, codes.shape[0])
         old = self.voters_
         if old.weight is not None or sample_weight is not None:
             before = np.ones(old.codes.shape[0]) if old.weight is None else old.weight
@@ -495,6 +496,16 @@ def _blocks(n_rows: int) -> Iterator[slice]:
 
 def _rows_of(scores: Scores, rows: slice) -> Scores:
     return Scores(scores.proba[rows], scores.log_proba[rows])
+
+
+def _check_weight(sample_weight: Any, n_rows: int) -> Matrix:
+    weight = check_sample_weight(sample_weight, n_rows)
+    if weight.max() > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight holds {weight.max():g}; the sum of such votes is no number any more. "
+            "Divide all weights by their mean."
+        )
+    return weight
 
 
 def _check_heterogeneity(values: Any, n_rows: int) -> Matrix:

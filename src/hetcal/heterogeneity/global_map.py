@@ -38,7 +38,7 @@ _MOST_CLASSES_WITH_SLOPES = 30
 # Ridge in units of items: how many items it takes to outweigh each kind of coefficient.
 _HINGE_RIDGE, _BIAS_RIDGE, _SLOPE_RIDGE, _CLASS_HINGE_RIDGE = 0.5, 0.2, 1.0, 2.0
 _TINY_RIDGE = 1e-8  # on the shared slope, which must be free, but never singular
-_CHORD_STEPS = 3
+_CHORD_STEPS, _CHORD_TOLERANCE, _SHORTEST = 15, 1e-7, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +196,7 @@ class CrossFittedMap:
             self._folds, self._factors, strict=True
         ):
             targets = smoothed_targets(codes[train], train_rows.basis.n_classes, train_rows.weight).T
-            theta = self.full.theta
-            for _ in range(_CHORD_STEPS):
-                theta = theta - cho_solve(factor, train_rows.gradient(theta, targets)[0])
-            proba[test] = test_rows.proba(theta)
+            proba[test] = test_rows.proba(_chord(train_rows, factor, self.full.theta, targets))
         return proba
 
     @cached_property
@@ -207,6 +204,24 @@ class CrossFittedMap:
         """The factorised information of each fold at the full map's coefficients."""
         theta = self.full.theta
         return [cho_factor(rows.hessian(rows.proba(theta))) for _, _, rows, _ in self._folds]
+
+
+def _chord(rows: _Rows, factor: tuple, theta: Vector, targets: Matrix) -> Vector:
+    """Minimise from nearby by Newton's method with one fixed matrix; steps that overshoot are shortened."""
+    value, length = rows.value(theta, targets), 1.0
+    for _ in range(_CHORD_STEPS):
+        step = cho_solve(factor, rows.gradient(theta, targets)[0])
+        trial_value = rows.value(theta - length * step, targets)
+        while trial_value > value and length > _SHORTEST:
+            length /= 2
+            trial_value = rows.value(theta - length * step, targets)
+        if trial_value > value:
+            break
+        theta = theta - length * step
+        gained, value = value - trial_value, trial_value
+        if gained < _CHORD_TOLERANCE:
+            break
+    return theta
 
 
 class _Rows:

@@ -142,7 +142,7 @@ def pruned_leaves(tree, alphas: NDArray[np.float64]) -> NDArray[np.intp]:
                 above = parent[above]
 
     largest = alphas[-1]
-    heap = []
+    heap: list[tuple[float, int]] = []
     current = [np.inf] * n_nodes
 
     def offer(node: int) -> None:

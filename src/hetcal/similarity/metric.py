@@ -81,7 +81,13 @@ class MetricSimilarity(BaseSimilarity):
         return without_self(self._compare(self.Z_[rows]), rows)
 
     def _scaled(self, Z: Any) -> Any:
-        return Z if self.scaler_ is None else self.scaler_.transform(Z)
+        scaled = Z if self.scaler_ is None else self.scaler_.transform(Z)
+        if not abs(scaled).max() < _LARGEST:
+            raise ValueError(
+                f"{type(self).__name__}: X holds values too large to be compared (above "
+                f"{_LARGEST:g}). Rescale its columns."
+            )
+        return scaled
 
     def _remember(self, Z: Any) -> None:
         """Keep the scaled calibration items."""
