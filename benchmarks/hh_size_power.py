@@ -51,9 +51,7 @@ def tested(X, codes, P, *, n_null, seed=0, min_neighbors=20):
     )
     balls = net_of_cells(P, 0.1, "net")
     balls = balls.subset(np.flatnonzero(balls.sizes >= min_neighbors))
-    T = studentised(
-        draws.terms, draws.variances, balls.membership(np.ones(len(codes))), None
-    )
+    T = studentised(draws.terms, draws.variances, balls.membership(np.ones(len(codes))), None)
     return honest.whole_set_test(items, draws)[1], null_p_values(T[:, 0], T[:, 1:]), balls
 
 
@@ -70,7 +68,11 @@ def oracle_p_value(data, codes):
 
 def one_draw(n, K, miscalibration, heterogeneity, seed, n_null):
     data = make_hidden_heterogeneity(
-        n, n_classes=K, miscalibration=miscalibration, heterogeneity=heterogeneity, random_state=seed
+        n,
+        n_classes=K,
+        miscalibration=miscalibration,
+        heterogeneity=heterogeneity,
+        random_state=seed,
     )
     p, cells, _ = tested(data.X, data.y, data.y_proba, n_null=n_null)
     return {
@@ -133,9 +135,15 @@ def draw_plot(power: pd.DataFrame, path: Path) -> None:
     for ax, K in zip(axes, (2, 5), strict=True):
         part = power[power["classes"] == K]
         for n, rows in part.groupby("n"):
-            ax.plot(rows["heterogeneity"], rows["power"], "o-", color=colors[n], label=f"test, n = {n}")
             ax.plot(
-                rows["heterogeneity"], rows["oracle"], ":", color=colors[n], label=f"oracle, n = {n}"
+                rows["heterogeneity"], rows["power"], "o-", color=colors[n], label=f"test, n = {n}"
+            )
+            ax.plot(
+                rows["heterogeneity"],
+                rows["oracle"],
+                ":",
+                color=colors[n],
+                label=f"oracle, n = {n}",
             )
         ax.axhline(LEVEL, color="#333333", linewidth=0.8, linestyle=(0, (4, 3)))
         ax.set(title=f"{K} classes", xlabel="heterogeneity", ylim=(0, 1.03), xlim=(0, 1))

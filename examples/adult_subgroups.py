@@ -35,7 +35,9 @@ def main() -> None:
     y_proba = black_box().fit(X_train, y_train).predict_proba(X)
 
     hidden = HiddenHeterogeneity().fit(X, y, y_proba=y_proba)
-    print(f"hidden heterogeneity {hidden.hh_mean_:.4f} (standard error {hidden.standard_error_:.4f})")
+    print(
+        f"hidden heterogeneity {hidden.hh_mean_:.4f} (standard error {hidden.standard_error_:.4f})"
+    )
     print(f"  of which a global map can repair  {hidden.hh_global_mean_:.4f}")
     print(f"  and only a local one can          {hidden.hh_local_mean_:.4f}")
     print(f"  p-value {hidden.p_value_:.2g}\n")
@@ -43,7 +45,12 @@ def main() -> None:
     pd.set_option("display.width", 160, "display.max_colwidth", 80, "display.max_columns", 20)
     columns = ["rule", "n", "predicted", "observed", "low", "high", "gain", "global_map_repairs"]
     print(hidden.subgroups()[columns].round(3).to_string(index=False), "\n")
-    print(hidden.subgroups(by=["sex", "marital_status"])[columns].round(3).head(8).to_string(index=False))
+    print(
+        hidden.subgroups(by=["sex", "marital_status"])[columns]
+        .round(3)
+        .head(8)
+        .to_string(index=False)
+    )
 
 
 if __name__ == "__main__":

@@ -182,7 +182,10 @@ def test_errors_say_what_to_do(data):
         ({"n_null": -1}, "n_null must be"),
         ({"n_estimators": 0}, "n_estimators must be"),
         ({"local_model": 3}, "predict_proba"),
-        ({"estimate": "paper", "local_model": LogisticRegression()}, "whose local models are forests"),
+        (
+            {"estimate": "paper", "local_model": LogisticRegression()},
+            "whose local models are forests",
+        ),
     ]:
         with pytest.raises(ValueError, match=words):
             HiddenHeterogeneity(**options).fit(**fit)

@@ -31,9 +31,12 @@ def test_gradient_and_hessian_are_those_of_the_objective(K):
     rows = _Rows(SplineBasis.from_log_proba(L), L, weight)
     targets = smoothed_targets(codes, K, weight).T
     theta = 0.1 * rng.normal(size=len(rows.basis.ridge))
-    assert check_grad(
-        lambda t: rows.value(t, targets), lambda t: rows.expand(t, targets).gradient, theta
-    ) < 1e-5
+    assert (
+        check_grad(
+            lambda t: rows.value(t, targets), lambda t: rows.expand(t, targets).gradient, theta
+        )
+        < 1e-5
+    )
     direction = rng.normal(size=len(theta))
     step = 1e-5
     ahead = rows.expand(theta + step * direction, targets).gradient
@@ -104,7 +107,9 @@ def test_cross_fitted_predictions_do_not_see_their_own_labels():
 
 def test_saturated_probabilities_and_a_missing_class():
     rng = np.random.default_rng(0)
-    L = np.log(np.column_stack([np.full(100, 1e-200), np.full(100, 1 - 1e-12), np.full(100, 1e-12)]))
+    L = np.log(
+        np.column_stack([np.full(100, 1e-200), np.full(100, 1 - 1e-12), np.full(100, 1e-12)])
+    )
     L[50:] = L[50:, [1, 0, 2]]
     codes = rng.integers(0, 2, 100)  # the third class never happens
     fitted = fit_flexible_map(L, codes, np.ones(100)).apply(L)

@@ -13,9 +13,7 @@ def display():
         "first": {"p": lambda G: 1 / (1 + np.exp(-G[:, 0])), "HH": lambda G: np.abs(G[:, 1]) / 5},
         "second": {"p": np.linspace(0, 1, 16)},
     }
-    return HeterogeneityMapDisplay.from_functions(
-        X, rows, labels=np.arange(30) % 2, resolution=4
-    )
+    return HeterogeneityMapDisplay.from_functions(X, rows, labels=np.arange(30) % 2, resolution=4)
 
 
 def test_it_holds_what_the_functions_say(display):

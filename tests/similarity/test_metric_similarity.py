@@ -103,8 +103,8 @@ def test_duplicates_by_floor_outweigh_all_but_keep_the_order_of_the_rest(items):
 
 
 def test_duplicates_as_published_leave_nothing_for_the_others():
-    Z = np.array([[0.0], [1.0], [1.0], [4.0]])
-    S = EuclideanSimilarity(scale=False, duplicates="paper").fit(Z, None).pairwise([[1.0], [2.0]])
+    Z, new = np.array([[0.0], [1.0], [1.0], [4.0]]), np.array([[1.0], [2.0]])
+    S = EuclideanSimilarity(scale=False, duplicates="paper").fit(Z, None).pairwise(new)
     np.testing.assert_allclose(S, [[0, 1, 1, 0], [0.5, 1, 1, 0.5]], atol=1e-300)
     # SBA fills its places with arbitrary others, SBAW gives them nothing.
     similarity = EuclideanSimilarity(scale=False, duplicates="paper").fit(Z, None)

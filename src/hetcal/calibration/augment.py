@@ -56,7 +56,8 @@ class AugmentedSpace:
         self.encoder.fit(self._represented(X))
         columns = self._probability_columns(scores)
         self.n_proba = 0 if columns is None else columns.shape[1]
-        self.center_, self.spread_ = 0.0, 1.0
+        self.center_: Matrix | float = 0.0
+        self.spread_: Matrix | float = 1.0
         if columns is not None and str(self.augment).endswith("scaled"):
             self.center_ = np.average(columns, axis=0, weights=weight)
             spread = np.sqrt(np.average((columns - self.center_) ** 2, axis=0, weights=weight))

@@ -61,9 +61,7 @@ def residual_direction(
     for number in np.unique(fold):
         train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         if len(train):
-            direction[test] = _from_others(
-                Z, codes, residuals, train, test, random_state, n_jobs
-            )
+            direction[test] = _from_others(Z, codes, residuals, train, test, random_state, n_jobs)
     return direction
 
 
@@ -145,5 +143,7 @@ def studentised(
 
 def _group_squares(cells: sparse.csr_array, column: Vector, groups: Codes) -> Vector:
     n = len(column)
-    by_group = sparse.csr_array((column, groups, np.arange(n + 1)), shape=(n, int(groups.max()) + 1))
+    by_group = sparse.csr_array(
+        (column, groups, np.arange(n + 1)), shape=(n, int(groups.max()) + 1)
+    )
     return ((cells @ by_group).power(2)).sum(axis=1)

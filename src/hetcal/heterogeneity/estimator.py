@@ -326,7 +326,9 @@ class HiddenHeterogeneity(BaseEstimator):
         check_is_fitted(self, "radius_")
         table, items = self._labelled(X, y_proba, y, groups)
         if by is not None:
-            return report_groups(table, items.codes, items.P, self.classes_, by, groups=items.groups)
+            return report_groups(
+                table, items.codes, items.P, self.classes_, by, groups=items.groups
+            )
         return find_subgroups(
             table,
             self.classes_[items.codes],
@@ -503,9 +505,7 @@ class HiddenHeterogeneity(BaseEstimator):
         self.classes_ = classes
         return _kept(X, codes, P, sample_weight, groups)
 
-    def _labelled(
-        self, X: Any, y_proba: Any, y: Any, groups: Any
-    ) -> tuple[Any, honest.Items]:
+    def _labelled(self, X: Any, y_proba: Any, y: Any, groups: Any) -> tuple[Any, honest.Items]:
         """Return the items that sub-populations are looked for in."""
         if y is None:
             items = self._items

@@ -186,7 +186,12 @@ class CrossFittedMap:
             )
             self.proba[test] = part.apply(log_proba[test])
             self._folds.append(
-                (train, test, _Rows(basis, log_proba[train], weight[train]), _Rows(basis, log_proba[test]))
+                (
+                    train,
+                    test,
+                    _Rows(basis, log_proba[train], weight[train]),
+                    _Rows(basis, log_proba[test]),
+                )
             )
 
     def refit(self, codes: Codes) -> Matrix:
@@ -195,7 +200,9 @@ class CrossFittedMap:
         for (train, test, train_rows, test_rows), factor in zip(
             self._folds, self._factors, strict=True
         ):
-            targets = smoothed_targets(codes[train], train_rows.basis.n_classes, train_rows.weight).T
+            targets = smoothed_targets(
+                codes[train], train_rows.basis.n_classes, train_rows.weight
+            ).T
             proba[test] = test_rows.proba(_chord(train_rows, factor, self.full.theta, targets))
         return proba
 
@@ -274,7 +281,9 @@ class _Rows:
         cross = np.einsum("mnk,jnk,nk->mjk", self._shared, self._per_class, weighted, optimize=True)
         H[:M, M:] += cross.reshape(M, J * K)
         H[M:, :M] += cross.reshape(M, J * K).T
-        own = np.einsum("ink,jnk,nk->ijk", self._per_class, self._per_class, weighted, optimize=True)
+        own = np.einsum(
+            "ink,jnk,nk->ijk", self._per_class, self._per_class, weighted, optimize=True
+        )
         k = np.arange(K)
         for i in range(J):
             for j in range(J):

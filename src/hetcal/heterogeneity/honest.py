@@ -92,9 +92,11 @@ class NullDraws:
     ):
         rng = np.random.default_rng([seed, 1])
         self.labels = draw_labels(global_map.fitted, n_null, rng)
-        self.law_brier = np.stack(
-            [items.brier(global_map.fitted, y) for y in self.labels]
-        ) if n_null else np.empty((0, len(items.codes)))
+        self.law_brier = (
+            np.stack([items.brier(global_map.fitted, y) for y in self.labels])
+            if n_null
+            else np.empty((0, len(items.codes)))
+        )
         self.global_cost = np.empty_like(self.law_brier)
         self.terms = np.empty((len(items.codes), 1 + n_null))
         self.variances = np.empty_like(self.terms)

@@ -83,7 +83,9 @@ def adjusted_among(p_values: Vector, family: Vector) -> Vector:
     known = np.sort(family[~np.isnan(family)])
     if len(known) == 0:
         return p_values.copy()
-    adjusted = np.minimum.accumulate((known * len(known) / np.arange(1, len(known) + 1))[::-1])[::-1]
+    adjusted = np.minimum.accumulate((known * len(known) / np.arange(1, len(known) + 1))[::-1])[
+        ::-1
+    ]
     rank = np.searchsorted(known, p_values, side="left")
     above = np.append(adjusted, 1.0)[rank]
     own = p_values * len(known) / np.minimum(rank + 1, len(known))

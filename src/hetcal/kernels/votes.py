@@ -147,10 +147,10 @@ def vote_with_neighbours(
     similarity, weights = _listed_weights(index, similarity, voters, rule)
     m, K = index.shape[0], voters.n_classes
     cell = voters.codes[index] + K * np.arange(m)[:, None]
-    mass = np.bincount(cell.ravel(), weights=weights.ravel(), minlength=m * K).reshape(m, K)
+    mass: Matrix = np.bincount(cell.ravel(), weights=weights.ravel(), minlength=m * K)
     if voters.weight is not None:
         similarity = similarity * voters.weight[index]
-    return Ballot(mass, similarity.sum(axis=1), (weights**2).sum(axis=1))
+    return Ballot(mass.reshape(m, K), similarity.sum(axis=1), (weights**2).sum(axis=1))
 
 
 def heaviest_neighbours(
@@ -168,9 +168,9 @@ def heaviest_neighbours(
     similarity, weights = _listed_weights(index, similarity, voters, rule)
     share = _share(weights, weights.sum(axis=1) if total is None else total)
     order = np.argsort(-share, axis=1, kind="stable")[:, :top]
-    index, similarity, share = (
-        np.take_along_axis(table, order, axis=1) for table in (index, similarity, share)
-    )
+    index = np.take_along_axis(index, order, axis=1)
+    similarity = np.take_along_axis(similarity, order, axis=1)
+    share = np.take_along_axis(share, order, axis=1)
     return Votes(np.where(share > 0, index, -1), similarity * (share > 0), share)
 
 

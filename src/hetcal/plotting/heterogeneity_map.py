@@ -108,7 +108,13 @@ class HeterogeneityMapDisplay:
         return pd.concat(
             [
                 pd.DataFrame(
-                    {"row": row, "panel": name, "x": grid[:, 0], "y": grid[:, 1], "value": values.ravel()}
+                    {
+                        "row": row,
+                        "panel": name,
+                        "x": grid[:, 0],
+                        "y": grid[:, 1],
+                        "value": values.ravel(),
+                    }
                 )
                 for row, columns in self.panels.items()
                 for name, values in columns.items()
