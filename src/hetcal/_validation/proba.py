@@ -81,7 +81,7 @@ def check_logits(logits: Any, *, name: str = "logits") -> NDArray[np.float64]:
     if np.isinf(Z).any():
         row = int(np.argmax(np.isinf(Z).any(axis=1)))
         raise ValueError(
-            f"Row {row} of {name} holds infinity. Clip the logits, or pass probabilities (y_proba=)."
+            f"Row {row} of {name} holds infinity. Clip the logits, or pass y_proba=."
         )
     if Z.shape[1] == 1:
         return np.hstack([np.zeros_like(Z), Z])

@@ -472,8 +472,9 @@ class SimilarityCalibrator(BaseCalibrator):
 
     def _grouped_honest_vote(self) -> Ballot:
         """Refit the similarity without each fifth of the groups and vote on the items left out."""
-        Z, voters, groups = self._Z_grouped, self.voters_, self.groups_
-        n_groups = int(groups.max()) + 1  # type: ignore[union-attr]
+        Z: Any = self._Z_grouped
+        voters, groups = self.voters_, np.asarray(self.groups_)
+        n_groups = np.unique(groups).shape[0]
         mass = np.zeros((voters.codes.shape[0], voters.n_classes))
         support = np.zeros(voters.codes.shape[0])
         threshold = self._threshold(self.scores_, None)

@@ -19,7 +19,7 @@ _ITEMS_PER_CALL = 1_000_000  # trees x items between two chances to interrupt
 
 
 def fit_forest(
-    Z: ArrayLike,
+    Z: Any,
     codes: ArrayLike,
     n_classes: int,
     *,
@@ -151,5 +151,16 @@ def _grow(
             child[child >= 0] += np.int32(before)
         parts.append(nodes)
         offset.append(tree_offset[1:] + before)
-    columns = [np.concatenate(part) for part in zip(*parts, strict=True)]
-    return assemble(*columns, np.concatenate(offset), n_features, in_bag if bootstrap else None)
+    feature, threshold, left, right, missing_left = (
+        np.concatenate(part) for part in zip(*parts, strict=True)
+    )
+    return assemble(
+        feature,
+        threshold,
+        left,
+        right,
+        missing_left,
+        np.concatenate(offset),
+        n_features,
+        in_bag if bootstrap else None,
+    )

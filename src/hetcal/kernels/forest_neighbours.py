@@ -138,7 +138,7 @@ def thresholded_vote(
     forest: Forest,
     index: LeafItems,
     Z: NDArray[Any],
-    codes: NDArray[np.int32],
+    codes: NDArray[Any],
     n_classes: int,
     **options: Any,
 ) -> NeighbourVotes:
@@ -167,7 +167,7 @@ def thresholded_vote(
 def neighbour_vote(
     index: LeafItems,
     queries: Queries,
-    codes: NDArray[np.int32],
+    codes: NDArray[Any],
     n_classes: int,
     *,
     threshold: Vector | float | None = None,
@@ -292,7 +292,7 @@ def _item_indicator(index: LeafItems, n_leaves: int) -> Any:
 
 def _vote_pure(
     S: Matrix,
-    codes: NDArray[np.int32],
+    codes: NDArray[Any],
     n_classes: int,
     weight: Vector | None,
     threshold: Vector,

@@ -54,7 +54,7 @@ def out_of_bag_pair(
 def out_of_bag_vote(
     forest: Forest,
     leaves: NDArray[np.int32],
-    codes: NDArray[np.int32],
+    codes: NDArray[Any],
     n_classes: int,
     *,
     sense: str = "query",
@@ -73,7 +73,7 @@ def out_of_bag_vote(
 def out_of_bag_sum(
     forest: Forest,
     leaves: NDArray[np.int32],
-    codes: NDArray[np.int32],
+    codes: NDArray[Any],
     n_classes: int,
     *,
     sense: str = "query",
@@ -107,7 +107,7 @@ def out_of_bag_sum(
 def voter_mass(
     forest: Forest,
     leaves: NDArray[np.int32],
-    codes: NDArray[np.int32],
+    codes: NDArray[Any],
     n_classes: int,
     weight: Vector | None = None,
 ) -> LeafMass:

@@ -110,7 +110,7 @@ def vote_leaves(leaves: NDArray[np.int32], mass: LeafMass) -> NDArray[np.float64
 def leaf_class_mass(
     n_leaves: int,
     leaves: NDArray[np.int32],
-    codes: NDArray[np.int32],
+    codes: NDArray[Any],
     n_classes: int,
     weight: NDArray[np.float64] | None = None,
 ) -> LeafMass:
@@ -153,7 +153,7 @@ def indicator(leaves: NDArray[np.int32], n_leaves: int) -> sparse.csr_array:
 def _leaf_class_mass_pure(
     n_leaves: int,
     leaves: NDArray[np.int32],
-    codes: NDArray[np.int32],
+    codes: NDArray[Any],
     n_classes: int,
     weight: NDArray[np.float64],
 ) -> LeafMass:

@@ -43,7 +43,7 @@ def isotonic_fit(
         weight = np.ones_like(score, dtype=np.float64)
     used = weight > 0
     thresholds, group = np.unique(score[used], return_inverse=True)
-    mass = np.bincount(group, weights=weight[used])
+    mass = np.bincount(group, weights=weight[used]).astype(np.float64)
     means = np.bincount(group, weights=weight[used] * target[used]) / mass
     return thresholds, pool_adjacent_violators(means, mass)
 

@@ -147,7 +147,7 @@ def vote_with_neighbours(
     similarity, weights = _listed_weights(index, similarity, voters, rule)
     m, K = index.shape[0], voters.n_classes
     cell = voters.codes[index] + K * np.arange(m)[:, None]
-    mass: Matrix = np.bincount(cell.ravel(), weights=weights.ravel(), minlength=m * K)
+    mass = np.bincount(cell.ravel(), weights=weights.ravel(), minlength=m * K).astype(float)
     if voters.weight is not None:
         similarity = similarity * voters.weight[index]
     return Ballot(mass.reshape(m, K), similarity.sum(axis=1), (weights**2).sum(axis=1))

@@ -261,7 +261,7 @@ class ForestProximity(LeafSimilarity):
         S = super().honest_pairwise(rows)
         if self.voters == "out-of-bag":
             # The index counts over the voter's trees; those new to both are fewer.
-            unseen = (self.forest_.in_bag == 0).astype(np.float32)
+            unseen = (np.asarray(self.forest_.in_bag) == 0).astype(np.float32)
             S *= unseen.sum(axis=0) / np.maximum(unseen[:, rows].T @ unseen, 1.0)
         return S
 
