@@ -4,9 +4,10 @@ Writes hh_size.csv, hh_power.csv, hh_fdr.csv and hh_power.png. Usage::
 
     python benchmarks/hh_size_power.py --output docs/_static --draws 400 --jobs -1
 
-*Size*: data sets in which nothing is hidden (P(y | x) = h(p)), two and five classes, well calibrated and over-confident. *Power*: the dial
-of `make_hidden_heterogeneity`, beside an oracle that knows the hidden groups and the true h(p). *False
-discoveries*: heterogeneity only where p > 0.5; cells that see no such item are true nulls.
+*Size*: data sets in which nothing is hidden (P(y | x) = h(p)), two and five classes, well
+calibrated and over-confident. *Power*: the dial of `make_hidden_heterogeneity`, beside an oracle
+that knows the hidden groups and the true h(p). *False discoveries*: heterogeneity only where p >
+0.5; cells that see no such item are true nulls.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ SIZES = (300, 1000)
 LEVEL = 0.05
 
 
-def tested(X, codes, P, *, n_null, seed=0, min_neighbors=20):
-    """Whole-set p-value, and the p-values of the net's cells: `HiddenHeterogeneity.fit` without its local forests."""
+def p_values(X, codes, P, *, n_null, seed=0, min_neighbors=20):
+    """Test the whole set and the net's cells: `HiddenHeterogeneity.fit` without local forests."""
     items = honest.Items(P, codes, np.ones(len(codes)), None)
     log_proba = log_probabilities(P, zero_floor(P))
     fold = fold_of(codes, None, 5, np.random.default_rng([seed, 0]))
@@ -74,7 +75,7 @@ def one_draw(n, K, miscalibration, heterogeneity, seed, n_null):
         heterogeneity=heterogeneity,
         random_state=seed,
     )
-    p, cells, _ = tested(data.X, data.y, data.y_proba, n_null=n_null)
+    p, cells, _ = p_values(data.X, data.y, data.y_proba, n_null=n_null)
     return {
         "n": n,
         "classes": K,
@@ -88,13 +89,13 @@ def one_draw(n, K, miscalibration, heterogeneity, seed, n_null):
 
 
 def false_discoveries(n, K, seed, n_null, heterogeneity=1.0):
-    """Share of true nulls among the cells found, when only items with p > 0.5 for the last class hide something."""
+    """Measure the share of true nulls among the cells found; only p > 0.5 hides something."""
     data = make_hidden_heterogeneity(n, n_classes=K, heterogeneity=heterogeneity, random_state=seed)
     affected = data.y_proba[:, -1] > 0.5
     truth = np.where(affected[:, None], data.true_proba, data.recalibrated_proba)
     uniform = np.random.default_rng(seed).uniform(size=(n, 1))
     codes = (uniform >= np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
-    _, p, balls = tested(data.X, codes, data.y_proba, n_null=n_null)
+    _, p, balls = p_values(data.X, codes, data.y_proba, n_null=n_null)
     found = benjamini_hochberg(p) <= LEVEL
     touched = balls.membership(np.ones(n)) @ affected > 0
     return {

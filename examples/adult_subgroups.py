@@ -1,9 +1,10 @@
-"""Who is hidden in the probabilities of a logistic regression on census data?
+"""Find who is hidden in the probabilities of a logistic regression on census data.
 
-A logistic regression predicts whether a person earns more than 50 000 dollars a year. Its probabilities
-are well calibrated on average. Which people does the average hide?
+A logistic regression predicts whether a person earns more than 50 000 dollars a year. Its
+probabilities are well calibrated on average. Which people does the average hide?
 
-Needs the `adult` data: from the folder that the environment variable HETCAL_DATA names, or downloaded.
+Needs the `adult` data: from the folder that the environment variable HETCAL_DATA names, or
+downloaded.
 """
 
 import pandas as pd
@@ -18,7 +19,7 @@ from hetcal.heterogeneity import HiddenHeterogeneity
 
 
 def black_box():
-    """A logistic regression without interactions, as many a scorecard is."""
+    """Return a logistic regression without interactions, as many a scorecard is."""
     encode = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
         (StandardScaler(), make_column_selector(dtype_include="number")),
@@ -27,6 +28,7 @@ def black_box():
 
 
 def main() -> None:
+    """Print how much is hidden, and who is in it."""
     adult = load_dataset("adult")
     X_train, X_rest, y_train, y_rest = train_test_split(
         adult.X, adult.y, train_size=5000, random_state=0

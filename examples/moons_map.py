@@ -1,7 +1,8 @@
-"""The moons figure: what three classifiers say, what Platt scaling changes, what is hidden, what SWC repairs.
+"""Draw the moons figure: what three classifiers say, what they hide, and what repairs it.
 
-Draws moons_map.png. Columns: the probability of the second class as the classifier gives it, after Platt scaling,
-hidden heterogeneity at that probability, and the probability after similarity-weighted calibration.
+Draws moons_map.png. Columns: the probability of the second class as the classifier gives it, after
+Platt scaling, hidden heterogeneity at that probability, and the probability after
+similarity-weighted calibration.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Warnings of hetcal's own. Errors are plain ``ValueError`` and ``TypeError``, as in scikit-learn."""
+"""Warnings of hetcal's own. Errors are plain ``ValueError`` and ``TypeError``."""
 
 
 class HetcalWarning(UserWarning):

@@ -71,7 +71,11 @@ def test_precomputed(estimator, check):
 
 
 @parametrize_with_checks(
-    [CalibratorAsClassifier(get_calibrator(name)) for name in list_calibrators() if name not in LONG],
+    [
+        CalibratorAsClassifier(get_calibrator(name))
+        for name in list_calibrators()
+        if name not in LONG
+    ],
     expected_failed_checks=_expected_failures,
 )
 def test_calibrators_by_name(estimator, check):

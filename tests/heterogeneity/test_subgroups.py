@@ -11,7 +11,7 @@ from hetcal.heterogeneity.subgroups import COLUMNS, _holm
 
 
 def loans(n=3000, seed=0):
-    """The model says 0.5 for everyone; young people of the north default more often, and nobody else differs."""
+    """The model says 0.5 for everyone; young people of the north default more often."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
         {
@@ -27,7 +27,7 @@ def loans(n=3000, seed=0):
 
 def test_the_planted_group_is_named():
     table, y, p, inside = loans()
-    # Sorted labels: "default" is the first class, so the single column is the probability of "paid".
+    # "default" is the first class, so a single column is the probability of "paid".
     found = find_subgroups(table, y, y_proba=p)
     assert list(found.columns) == COLUMNS
     first = found.iloc[0]

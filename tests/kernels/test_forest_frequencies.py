@@ -8,7 +8,10 @@ from sklearn.ensemble import RandomForestClassifier
 from hetcal.kernels import forest as kernel
 from hetcal.kernels import native, use_core
 
-CORES = ["pure", pytest.param("native", marks=pytest.mark.skipif(native() is None, reason="no core"))]
+CORES = [
+    "pure",
+    pytest.param("native", marks=pytest.mark.skipif(native() is None, reason="no core")),
+]
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -17,9 +20,9 @@ def test_equals_scikit_learn_in_and_out_of_bag(core, n_classes):
     X, y = make_classification(
         300, 8, n_informative=5, n_classes=n_classes, flip_y=0.2, random_state=0
     )
-    oracle = RandomForestClassifier(
-        40, min_samples_leaf=3, oob_score=True, random_state=0
-    ).fit(X[:200], y[:200])
+    oracle = RandomForestClassifier(40, min_samples_leaf=3, oob_score=True, random_state=0).fit(
+        X[:200], y[:200]
+    )
     with use_core(core):
         forest = kernel.fit_forest(
             X[:200], y[:200], n_classes, n_estimators=40, min_samples_leaf=3, random_state=0

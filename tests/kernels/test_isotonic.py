@@ -9,7 +9,10 @@ from sklearn.isotonic import IsotonicRegression
 from hetcal.kernels import core_name, native, use_core
 from hetcal.kernels.isotonic import isotonic_fit
 
-CORES = ["pure", pytest.param("native", marks=pytest.mark.skipif(native() is None, reason="no core"))]
+CORES = [
+    "pure",
+    pytest.param("native", marks=pytest.mark.skipif(native() is None, reason="no core")),
+]
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -51,5 +54,7 @@ def test_both_cores_agree_to_the_last_bit():
 
 
 def test_items_without_weight_do_not_count():
-    with_zero = isotonic_fit(np.array([0.1, 0.2, 0.3]), np.array([0.0, 9.0, 1.0]), np.array([1, 0, 1.0]))
+    with_zero = isotonic_fit(
+        np.array([0.1, 0.2, 0.3]), np.array([0.0, 9.0, 1.0]), np.array([1, 0, 1.0])
+    )
     np.testing.assert_array_equal(with_zero[0], [0.1, 0.3])

@@ -80,9 +80,7 @@ def check_logits(logits: Any, *, name: str = "logits") -> NDArray[np.float64]:
     _refuse_missing(Z, name)
     if np.isinf(Z).any():
         row = int(np.argmax(np.isinf(Z).any(axis=1)))
-        raise ValueError(
-            f"Row {row} of {name} holds infinity. Clip the logits, or pass y_proba=."
-        )
+        raise ValueError(f"Row {row} of {name} holds infinity. Clip the logits, or pass y_proba=.")
     if Z.shape[1] == 1:
         return np.hstack([np.zeros_like(Z), Z])
     return Z

@@ -100,9 +100,7 @@ class BaseCalibrator(BaseEstimator, ABC):
     def _new_scores(self, X: Any, y_proba: Any, logits: Any) -> Scores:
         """Check new items against what was seen at fit and return their scores."""
         check_is_fitted(self, "classes_")
-        kind = check_one_kind(
-            y_proba, logits, caller=type(self).__name__, fitted=self.input_kind_
-        )
+        kind = check_one_kind(y_proba, logits, caller=type(self).__name__, fitted=self.input_kind_)
         check_same_rows(X=X, **{kind: y_proba if kind == "y_proba" else logits})
         if kind == "y_proba":
             P = check_proba(y_proba)

@@ -100,8 +100,8 @@ def net_of_cells(P: Matrix, radius: float, kind: str) -> Balls:
     P : ndarray of shape (n, K)
     radius : float
     kind : {"net", "overlap"}
-        ``"net"``: leaders more than a tenth of the radius apart. ``"overlap"``: of these, balls that
-        share nine of ten items are merged.
+        ``"net"``: leaders more than a tenth of the radius apart. ``"overlap"``: of these, balls
+        that share nine of ten items are merged.
     """
     balls = Balls.around(simplex_net(P, radius / NET_STEPS), P, radius)
     if kind == "overlap":
@@ -121,9 +121,9 @@ def nearest_cell(balls: Balls, P: Matrix, spacing: float) -> Indexes:
 
 
 def smoothing_weights(centres: Matrix, at: Matrix, radius: float) -> Matrix:
-    """Return the weights, rows summing to one, with which values at ``centres`` are averaged ``at`` points.
+    """Return the weights with which values at ``centres`` are averaged ``at`` points.
 
-    Gaussian in Hellinger distance with a quarter of the radius as its width.
+    Rows sum to one. Gaussian in Hellinger distance with a quarter of the radius as its width.
     """
     affinity = np.clip(np.sqrt(at) @ np.sqrt(centres).T, 0.0, 1.0)
     exponent = -(1.0 - affinity) / (2 * (radius / 4) ** 2)

@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Condition:
-    """``column <= threshold``, ``column > threshold`` or ``column = level``; missing values never satisfy it."""
+    """``column <= cut``, ``column > cut`` or ``column = level``; missing values never fulfil it."""
 
     column: int
     name: str
@@ -119,7 +119,7 @@ def _cuts(values: NDArray[np.float64], quantiles: tuple[float, ...]) -> list[flo
     if len(distinct) <= _FEW_VALUES:
         return distinct[:-1].tolist()
     cuts = _quantile_cuts(known, quantiles)
-    # Where one value (no capital gain, no claim) is frequent, the quantiles miss what lies beyond it.
+    # Where one value is frequent (no capital gain), the quantiles miss what lies beyond it.
     _, counts = np.unique(known, return_counts=True)
     if counts.max() > _FREQUENT * len(known):
         cuts |= _quantile_cuts(known[known != distinct[counts.argmax()]], quantiles)

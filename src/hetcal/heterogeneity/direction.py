@@ -1,17 +1,19 @@
-r"""Where the residuals point: an honest guess of :math:`P(y \mid x) - p_g` from features and probabilities.
+r"""Where the residuals point: an honest guess of :math:`P(y \mid x) - p_g`.
 
-With residuals :math:`r_i = e_{y_i} - p_{g,i}` and a direction :math:`d_i` that was found without item i, the
-score statistic over a set of items is
+With residuals :math:`r_i = e_{y_i} - p_{g,i}` and a direction :math:`d_i` that was found without
+item i, the score statistic over a set of items is
 
 .. math:: S = \sum_i w_i \, r_i \cdot d_i ,
 
-half the derivative of the honest Brier gain of the blend :math:`p_g + a d` at :math:`a = 0`. If nothing is hidden, its mean
-is zero whatever the quality of :math:`d`, and its variance is that of labels drawn from :math:`p_g`:
-:math:`T = S / \sqrt{\sum_i w_i^2 \operatorname{Var}(e_Y \cdot d_i)}` with :math:`Y \sim p_{g,i}`. (The terms' own squares will not do
-where one class is rare: without a single case of it, all terms are tiny and of one sign.)
+half the derivative of the honest Brier gain of the blend :math:`p_g + a d` at :math:`a = 0`. If
+nothing is hidden, its mean is zero whatever the quality of :math:`d`, and its variance is that of
+labels drawn from :math:`p_g`:
+:math:`T = S / \sqrt{\sum_i w_i^2 \operatorname{Var}(e_Y \cdot d_i)}` with :math:`Y \sim p_{g,i}`.
+(The terms' own squares will not do where one class is rare: without a single case of it, all terms
+are tiny and of one sign.)
 
-The direction is the out-of-bag mean residual in the leaves of one forest on [X, log p] of all items.
-Leaves are large: a test must find weak effects, which small leaves drown in noise.
+The direction is the out-of-bag mean residual in the leaves of one forest on [X, log p] of all
+items. Leaves are large: a test must find weak effects, which small leaves drown in noise.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ def _leaf_means(leaves, drawn: Matrix, residuals: Matrix, n_leaves: int) -> Matr
 def score_terms(
     residuals: Matrix, direction: Matrix, p_g: Matrix, weight: Vector
 ) -> tuple[Vector, Vector]:
-    """Return each item's term of the score statistic, and its variance if labels come from ``p_g``."""
+    """Return each item's term of the score statistic, and its variance under ``p_g``."""
     terms = weight * np.einsum("ij,ij->i", residuals, direction)
     mean = np.einsum("ij,ij->i", p_g, direction)
     variances = weight**2 * (np.einsum("ij,ij,ij->i", p_g, direction, direction) - mean**2)
@@ -130,8 +132,8 @@ def studentised(
     cells : sparse array of shape (m, n)
         Ones at the members of each cell.
     groups : ndarray of int, shape (n,), or None
-        Labels within a group may depend on each other: the squared sums over groups count where they
-        are larger than the variances.
+        Labels within a group may depend on each other: the squared sums over groups count where
+        they are larger than the variances.
     """
     variance = cells @ variances
     if groups is not None:

@@ -50,7 +50,7 @@ _TREES = {"oob": 50, "paper": 100}  # as the paper's text says, and as its code 
 
 @dataclass(frozen=True)
 class HeterogeneityTest:
-    """The test of the whole set: is there anything that no global map can repair?
+    """The test of the whole set: that a global map can repair everything.
 
     Attributes
     ----------
@@ -70,38 +70,41 @@ class HeterogeneityTest:
 class HiddenHeterogeneity(BaseEstimator):
     r"""How much a classifier's probabilities hide, near each probability vector.
 
-    Hidden heterogeneity (HH) near p is the improvement in Brier score that a local model g, which sees the features, makes
-    over the classifier f among the calibration items U whose probabilities lie
-    within a Hellinger ball around p:
+    Hidden heterogeneity (HH) near p is the improvement in Brier score that a local model g, which
+    sees the features, makes over the classifier f among the calibration items U whose probabilities
+    lie within a Hellinger ball around p:
 
     .. math:: HH(p) = \mathrm{Brier}_U(f) - \mathrm{Brier}_U(g) .
 
-    It has two parts: what a global map :math:`p_g = h(p)` repairs, :math:`\mathrm{Brier}_U(f) - \mathrm{Brier}_U(p_g)`, and what only
-    a local one can, :math:`\mathrm{Brier}_U(p_g) - \mathrm{Brier}_U(g)`. Large ``hh_local`` calls for similarity-based calibration.
+    It has two parts: what a global map :math:`p_g = h(p)` repairs, :math:`\mathrm{Brier}_U(f) -
+    \mathrm{Brier}_U(p_g)`, and what only a local one can, :math:`\mathrm{Brier}_U(p_g) -
+    \mathrm{Brier}_U(g)`. Large ``hh_local`` calls for similarity-based calibration.
 
     Parameters
     ----------
     estimate : {"oob", "paper"}, default="oob"
-        ``"oob"``: honest. g is scored out of bag, p_g is cross-fitted, and what pure noise would give is
-        taken off, so that the value is 0 on average when nothing is hidden. ``"paper"``: Algorithm 1 of [1]_ as
-        published in code; g is scored on the items it was grown on, so that noise gives positive values.
+        ``"oob"``: honest. g is scored out of bag, p_g is cross-fitted, and what pure noise would
+        give is taken off, so that the value is 0 on average when nothing is hidden. ``"paper"``:
+        Algorithm 1 of [1]_ as published in code; g is scored on the items it was grown on, so that
+        noise gives positive values.
     radius : float or "auto", default=0.1
-        Hellinger radius of the neighbourhoods; small radii leave few neighbours, large ones mix different
-        p. ``"auto"``: the first of 0.1, 0.15, 0.2, 0.3, 0.5, 1 at which nine of ten calibration items
-        have at least 50 neighbours (or half of all items).
+        Hellinger radius of the neighbourhoods; small radii leave few neighbours, large ones mix
+        different p. ``"auto"``: the first of 0.1, 0.15, 0.2, 0.3, 0.5, 1 at which nine of ten
+        calibration items have at least 50 neighbours (or half of all items).
     n_estimators : int, optional
         Trees per neighbourhood; None: 50 for ``"oob"``, 100 for ``"paper"``.
     local_model : classifier, optional
-        Any scikit-learn classifier, cross-fitted within each neighbourhood instead of the forests (five folds).
-        Slow: five fits per neighbourhood and null draw. Only for ``"oob"``.
+        Any scikit-learn classifier, cross-fitted within each neighbourhood instead of the forests
+        (five folds). Slow: five fits per neighbourhood and null draw. Only for ``"oob"``.
     neighbourhoods : {None, "net", "overlap", "item"}, default=None
-        How neighbourhoods are shared. ``"net"``: balls around a net of calibration probabilities, a tenth of the radius apart; a
-        prediction is served by its nearest centre. ``"overlap"``: of these, balls with nine of ten items in common are merged (fewer
-        cells, for many classes). ``"item"``: every prediction has its own ball. None: ``"net"``; for ``"paper"`` the published code's
-        cache on three decimals, which depends on the order of the items.
+        How neighbourhoods are shared. ``"net"``: balls around a net of calibration probabilities, a
+        tenth of the radius apart; a prediction is served by its nearest centre. ``"overlap"``: of
+        these, balls with nine of ten items in common are merged (fewer cells, for many classes).
+        ``"item"``: every prediction has its own ball. None: ``"net"``; for ``"paper"`` the
+        published code's cache on three decimals, which depends on the order of the items.
     n_null : int, default=39
-        Draws of labels from the global map: they give the null's mean and the p-values. From 199 on p-values are
-        ranks; below, Student's distribution is used. 0: no correction, no p-values.
+        Draws of labels from the global map: they give the null's mean and the p-values. From 199 on
+        p-values are ranks; below, Student's distribution is used. 0: no correction, no p-values.
     min_neighbors : int, default=20
         Below, a neighbourhood has the status "too few neighbours" and no value.
     classes : array-like of shape (K,), optional
@@ -118,7 +121,7 @@ class HiddenHeterogeneity(BaseEstimator):
     classes_ : ndarray of shape (K,)
     radius_ : float
     hh_mean_, hh_global_mean_, hh_local_mean_ : float
-        Means over the calibration items, each counted once, in its own cell. NaN for ``"paper"``.
+        Means over the calibration items, each with the value of its cell. NaN for ``"paper"``.
     standard_error_ : float
         Of ``hh_mean_``.
     statistic_, p_value_ : float
@@ -188,11 +191,12 @@ class HiddenHeterogeneity(BaseEstimator):
         y_proba : array-like of shape (n, K)
             The classifier's probabilities for these items; it must not have been trained on them.
         sample_weight : array-like of shape (n,), optional
-            Weights of the items in the global map, in all averages and in the tests. Forests count items. Items
-            of weight 0 are left out.
+            Weights of the items in the global map, in all averages and in the tests. Forests count
+            items. Items of weight 0 are left out.
         groups : array-like of shape (n,), optional
-            Items that belong together (one patient, one document). Nothing is then predicted from the item's own group:
-            local models are cross-fitted by group, and tests and errors count groups.
+            Items that belong together (one patient, one document). Nothing is then predicted from
+            the item's own group: local models are cross-fitted by group, and tests and errors count
+            groups.
 
         Returns
         -------
@@ -245,16 +249,20 @@ class HiddenHeterogeneity(BaseEstimator):
         DataFrame
             One row per prediction, with columns
 
-            - ``hh``: hidden heterogeneity, ``hh_raw - null_mean`` (``"paper"``: the published value);
+            - ``hh``: hidden heterogeneity, ``hh_raw - null_mean`` (``"paper"``: the published
+              value);
             - ``hh_raw``: the improvement in Brier score as measured;
             - ``null_mean``: what the same measurement gives on average when nothing is hidden;
-            - ``hh_global``, ``hh_local``: the parts that a global map, and only a local one, can repair; their sum is ``hh``;
+            - ``hh_global``, ``hh_local``: the parts that a global map, and only a local one, can
+              repair; their sum is ``hh``;
             - ``standard_error``: of ``hh``;
-            - ``p_value``: of the test that nothing is hidden in this neighbourhood (P(y | x) = h(p));
-            - ``q_value``: the same, adjusted for the number of cells (Benjamini-Hochberg): cells with ``q_value`` below 0.05
-              contain at most 5 % false alarms on average;
+            - ``p_value``: of the test that nothing is hidden in this neighbourhood (P(y | x) =
+              h(p));
+            - ``q_value``: the same, adjusted for the number of cells (Benjamini-Hochberg): cells
+              with ``q_value`` below 0.05 contain at most 5 % false alarms on average;
             - ``n_neighbors``: calibration items in the neighbourhood;
-            - ``status``: "ok", "too few neighbours", "one class", "no neighbours" ("paper" also "no out-of-bag score").
+            - ``status``: "ok", "too few neighbours", "one class", "no neighbours" ("paper" also "no
+              out-of-bag score").
         """
         check_is_fitted(self, "radius_")
         P = check_proba(y_proba)
@@ -273,12 +281,12 @@ class HiddenHeterogeneity(BaseEstimator):
         return table
 
     def test(self) -> HeterogeneityTest:
-        """Return the test of the whole set: is anything hidden that no global map can repair?"""
+        """Return the test of the whole set: that a global map can repair everything."""
         check_is_fitted(self, "radius_")
         if self.estimate == "paper":
             raise ValueError(
-                "HiddenHeterogeneity(estimate='paper') has no test: the published value is positive "
-                "for pure noise too. Use estimate='oob'."
+                "HiddenHeterogeneity(estimate='paper') has no test: the published value is "
+                "positive for pure noise too. Use estimate='oob'."
             )
         return HeterogeneityTest(self.statistic_, self.p_value_, int(self.n_null))
 
@@ -298,17 +306,19 @@ class HiddenHeterogeneity(BaseEstimator):
         """Name the sub-populations for which the probabilities are wrong.
 
         Rules are searched on one half of the items and measured on the other, so the figures
-        are honest; rules that the second half does not confirm (Holm, at ``level``) are not reported.
+        are honest; rules that the second half does not confirm (Holm, at ``level``) are not
+        reported.
 
         Parameters
         ----------
         X, y_proba, y : array-like, optional
             Labelled items. None: those of :meth:`fit`; X and y_proba without y must be those rows.
         by : str or list of str, optional
-            Report the groups that these columns form (numbers are cut at their quartiles) instead of searching. All of them
-            are reported, measured on all items.
+            Report the groups that these columns form (numbers are cut at their quartiles) instead
+            of searching. All of them are reported, measured on all items.
         groups : array-like, optional
-            Items that belong together and must not be split over the halves; as at fit when the items are.
+            Items that belong together and must not be split over the halves; as at fit when the
+            items are.
         max_conditions : int, default=3
             Longest rule.
         max_subgroups : int, default=10
@@ -321,7 +331,8 @@ class HiddenHeterogeneity(BaseEstimator):
         Returns
         -------
         DataFrame
-            Sorted by ``gain``; see :func:`hetcal.heterogeneity.find_subgroups` for the columns. Empty when nothing was found.
+            Sorted by ``gain``; see :func:`hetcal.heterogeneity.find_subgroups` for the columns.
+            Empty when nothing was found.
         """
         check_is_fitted(self, "radius_")
         table, items = self._labelled(X, y_proba, y, groups)
@@ -387,35 +398,24 @@ class HiddenHeterogeneity(BaseEstimator):
         self._fit_cells()
 
     def _fit_cells(self) -> None:
-        """Measure the net, and the mean over the items, each in the cell nearest to it."""
+        """Measure the net, and take means over the items, each with the value of its cell."""
         items = self._items
         balls = self._balls
         if balls is None:
-            distinct = np.unique(items.P, axis=0)
-            balls = Balls.around(distinct, items.P, self.radius_)
-        self.cells_, brier_local = self._measure(balls)
+            balls = Balls.around(np.unique(items.P, axis=0), items.P, self.radius_)
+        self.cells_, gain = self._measure(balls)
         self.cells_["q_value"] = benjamini_hochberg(self.cells_["p_value"].to_numpy())
         cell = nearest_cell(balls, items.P, self._reach())
-        place = _place_in_ball(balls, cell)
-        measured = self.cells_["status"].isin(honest.MEASURED).to_numpy()[cell] & (place >= 0)
-        error = np.where(measured, brier_local[np.maximum(place, 0)], np.nan)
-        counted = ~np.isnan(error)
-        self.covered_ = float(items.weight[counted].sum() / items.weight.sum())
-        if not counted.any():
-            self.hh_mean_ = self.hh_global_mean_ = self.hh_local_mean_ = np.nan
-            self.standard_error_ = np.nan
-            return
-        weight = items.weight[counted] / items.weight[counted].sum()
-        total, part, variance = self._null_means.at(items.P[counted], self.radius_)
-        gain = (items.brier(items.P) - error)[counted]
-        gain_global = (items.brier(items.P) - items.brier(self._map.proba))[counted]
-        self.hh_mean_ = float(weight @ (gain - total))
-        self.hh_global_mean_ = float(weight @ (gain_global - part))
-        self.hh_local_mean_ = self.hh_mean_ - self.hh_global_mean_
-        away = weight * (gain - weight @ gain)
-        if items.groups is not None:
-            away = np.bincount(items.groups[counted], weights=away)
-        self.standard_error_ = float(np.sqrt((away**2).sum() + weight @ variance))
+        # Every item has a cell; those whose cell has no value do not count.
+        mass = np.bincount(cell, weights=items.weight, minlength=len(balls))
+        mass[self.cells_["hh"].isna()] = 0.0
+        self.covered_ = float(mass.sum() / items.weight.sum())
+        share = mass / mass.sum() if mass.any() else np.full(len(balls), np.nan)
+        values = self.cells_[["hh", "hh_global", "hh_local"]].fillna(0.0)
+        self.hh_mean_, self.hh_global_mean_, self.hh_local_mean_ = (
+            float(share @ values[name]) for name in values
+        )
+        self.standard_error_ = honest.error_of_mean(gain, balls, items, share)
 
     # -- scoring ---------------------------------------------------------------------------------
 
@@ -541,15 +541,6 @@ def _kept(
     rows = np.flatnonzero(weight > 0)
     kept = None if group_codes is None else group_codes[rows]
     return _safe_indexing(X, rows), honest.Items(P[rows], codes[rows], weight[rows], kept)
-
-
-def _place_in_ball(balls: Balls, cell: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where each item stands among the members of its own cell's ball, -1 if it does not."""
-    place = np.full(balls.n_items, -1, np.int64)
-    ball = np.repeat(np.arange(len(balls)), balls.sizes)
-    own = np.flatnonzero(cell[balls.indices] == ball)
-    place[balls.indices[own]] = own
-    return place
 
 
 def _seed_of(random_state: Any) -> int:

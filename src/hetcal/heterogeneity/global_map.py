@@ -1,16 +1,16 @@
-r"""The flexible global map :math:`p_g = h(p)`: the best that looking at the probabilities alone can do.
+r"""The flexible global map :math:`p_g = h(p)`: the best that looking at p alone can do.
 
-"No hidden heterogeneity" means :math:`P(y \mid x) = h(p)` for *some* :math:`h`, so the map that stands
-for :math:`h` must be able to bend. It is a penalised multinomial regression,
+"No hidden heterogeneity" means :math:`P(y \mid x) = h(p)` for *some* :math:`h`, so the map that
+stands for :math:`h` must be able to bend. It is a penalised multinomial regression,
 
 .. math::
 
     q_k \propto \exp\Bigl(\sum_m a_m \varphi_m(\log p_k) + \sum_j c_{jk} \psi_j(\log p_k)\Bigr),
 
-with :math:`\varphi` (shared by all classes) a straight line and hinges at quantiles of the log-probabilities, and :math:`\psi`
-(one coefficient per class) a constant, a slope and, for up to three classes, the hinges again. All
-but the shared slope are pulled to zero by a ridge, so that few items give temperature scaling, more
-items its bias-corrected form, and many items a curve.
+with :math:`\varphi` (shared by all classes) a straight line and hinges at quantiles of the
+log-probabilities, and :math:`\psi` (one coefficient per class) a constant, a slope and, for up to
+three classes, the hinges again. All but the shared slope are pulled to zero by a ridge, so that few
+items give temperature scaling, more items its bias-corrected form, and many items a curve.
 
 The Fisher information does not depend on the labels. So the map for labels drawn from a fitted map,
 which the null distribution needs again and again, takes a few steps with one factorised matrix.
@@ -214,7 +214,7 @@ class CrossFittedMap:
 
 
 def _chord(rows: _Rows, factor: tuple, theta: Vector, targets: Matrix) -> Vector:
-    """Minimise from nearby by Newton's method with one fixed matrix; steps that overshoot are shortened."""
+    """Minimise from nearby with one fixed matrix; steps that overshoot are shortened."""
     value, length = rows.value(theta, targets), 1.0
     for _ in range(_CHORD_STEPS):
         step = cho_solve(factor, rows.gradient(theta, targets)[0])

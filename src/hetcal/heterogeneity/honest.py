@@ -8,9 +8,11 @@ For the members U of a neighbourhood, with cross-fitted :math:`p_g` and out-of-b
     \underbrace{\overline{B}_U(f) - \overline{B}_U(p_g)}_{\text{global}} +
     \underbrace{\overline{B}_U(p_g) - \overline{B}_U(g)}_{\text{local}} .
 
-Honest predictions pay for what they do not know, so each part is biased low. Labels y* drawn from the fitted
+Honest predictions pay for what they do not know, so each part is biased low. Labels y* drawn from
+the fitted
 :math:`p_g`, for which the truth is known and nothing is hidden, show by how much: the means of
-:math:`\overline B^*(p_g) - \overline B^*(p_g^*)` and :math:`\overline B^*(p_g) - \overline B^*(g^*)` are taken off.
+:math:`\overline B^*(p_g) - \overline B^*(p_g^*)` and :math:`\overline B^*(p_g) - \overline
+B^*(g^*)` are taken off.
 """
 
 from __future__ import annotations
@@ -159,7 +161,7 @@ class NullMeans:
         return cls(balls.centres, total.mean(axis=0), part.mean(axis=0), spread / len(total))
 
     def at(self, P: Matrix, radius: float) -> tuple[Vector, Vector, Vector]:
-        """Return ``total``, ``part_global`` and ``variance`` near each point; 0 where nothing was drawn."""
+        """Return ``total``, ``part_global`` and ``variance`` near each point; 0 without draws."""
         if len(self.total) == 0:
             return np.zeros(len(P)), np.zeros(len(P)), np.zeros(len(P))
         weights = smoothing_weights(self.centres, P, radius)
@@ -176,7 +178,7 @@ def measure(
     radius: float,
     min_neighbors: int,
 ) -> tuple[pd.DataFrame, Vector]:
-    """Return one row per ball, and the honest squared error of g for every member."""
+    """Return one row per ball, and the gain in squared error from f to g of every member."""
     (brier_local,) = next(models.brier(balls, items.codes[None]))
     known = np.where(np.isnan(brier_local), np.nan, 0.0)
     brier_f, brier_g = items.brier(items.P)[balls.indices], items.brier(p_g)[balls.indices]
@@ -202,7 +204,7 @@ def measure(
     )
     silent = ~table["status"].isin(MEASURED)
     table.loc[silent, list(table.columns[:8])] = np.nan
-    return table, brier_local
+    return table, gain
 
 
 def whole_set_test(items: Items, draws: NullDraws) -> tuple[float, float]:
@@ -228,18 +230,32 @@ def _status(balls: Balls, codes: Codes, min_neighbors: int) -> list[str]:
     ).tolist()
 
 
-def _mean_variance(values: Vector, balls: Balls, items: Items) -> Vector:
+def error_of_mean(gain: Vector, balls: Balls, items: Items, share: Vector) -> float:
+    """Return the standard error of the balls' mean gains, averaged with weights ``share``.
+
+    An item is in many balls; its influence on the average is the sum over them.
+    """
+    influence, ball = _influences(gain, balls, items)
+    per_item = np.bincount(balls.indices, weights=influence * share[ball], minlength=balls.n_items)
+    if items.groups is not None:
+        per_item = np.bincount(items.groups, weights=per_item)
+    return float(np.sqrt((per_item**2).sum()))
+
+
+def _mean_variance(gain: Vector, balls: Balls, items: Items) -> Vector:
     """Return the variance of each ball's weighted mean; items of one group count together."""
-    mean = balls.averages(values, items.weight)
-    weight = np.where(np.isnan(values), 0.0, items.weight[balls.indices])
-    ball = np.repeat(np.arange(len(balls)), balls.sizes)
-    away = np.where(weight > 0, (values - mean[ball]) * weight, 0.0)
-    total = balls.sums(weight)
+    influence, ball = _influences(gain, balls, items)
     if items.groups is None:
-        squares = balls.sums(away**2)
-    else:
-        shape = (len(balls), int(items.groups.max()) + 1)
-        by_group = sparse.coo_array((away, (ball, items.groups[balls.indices])), shape=shape)
-        squares = by_group.tocsr().power(2).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return squares / total**2
+        return balls.sums(influence**2)
+    shape = (len(balls), int(items.groups.max()) + 1)
+    by_group = sparse.coo_array((influence, (ball, items.groups[balls.indices])), shape=shape)
+    return by_group.tocsr().power(2).sum(axis=1)
+
+
+def _influences(gain: Vector, balls: Balls, items: Items) -> tuple[Vector, NDArray[np.int64]]:
+    """Return how much each member moves its ball's weighted mean, and the member's ball."""
+    ball = np.repeat(np.arange(len(balls)), balls.sizes)
+    mean = balls.averages(gain, items.weight)
+    weight = np.where(np.isnan(gain), 0.0, items.weight[balls.indices])
+    away = np.where(weight > 0, gain - mean[ball], 0.0)
+    return away * weight / np.maximum(balls.sums(weight), 1e-300)[ball], ball

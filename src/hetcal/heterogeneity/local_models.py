@@ -1,4 +1,4 @@
-"""Honest predictions of the local models: Brier score of each neighbourhood's members, out of bag or cross-fitted."""
+"""Honest squared errors of the local models, out of bag or cross-fitted."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ def null_p_values(observed: Vector, null: Matrix) -> Vector:
     r"""Return one-sided p-values of statistics from ``B`` draws under the null.
 
     With few draws the statistic is referred to Student's distribution,
-    :math:`t = (T - \bar T^*) / (s^* \sqrt{1 + 1/B})` with :math:`B - 1` degrees of freedom; with 199 or more to
-    its rank, :math:`(1 + \#\{T^* \ge T\}) / (B + 1)`.
+    :math:`t = (T - \bar T^*) / (s^* \sqrt{1 + 1/B})` with :math:`B - 1` degrees of freedom; with
+    199 or more to its rank, :math:`(1 + \#\{T^* \ge T\}) / (B + 1)`.
 
     Parameters
     ----------
@@ -78,7 +78,8 @@ def benjamini_hochberg(p_values: Vector) -> Vector:
 def adjusted_among(p_values: Vector, family: Vector) -> Vector:
     """Return the adjusted value of p-values that joined a family which was adjusted without them.
 
-    Each takes its place in the family as if it replaced the member just above it, so it changes nobody else's value.
+    Each takes its place in the family as if it replaced the member just above it, so it changes
+    nobody else's value.
     """
     known = np.sort(family[~np.isnan(family)])
     if len(known) == 0:

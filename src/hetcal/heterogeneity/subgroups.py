@@ -1,20 +1,23 @@
 r"""Names for the sub-populations whose probabilities are wrong.
 
-A rule is a short conjunction of conditions on the original columns. Rules are searched on one half of the
-items by beam search, each time for the largest repair of what earlier rules left over; they are then measured on the other
-half, which had no part in finding them. For the members of a rule and the class it is about,
+A rule is a short conjunction of conditions on the original columns. Rules are searched on one half
+of the items by beam search, each time for the largest repair of what earlier rules left over; they
+are then measured on the other half, which had no part in finding them. For the members of a rule
+and the class it is about,
 
 .. math:: \mathrm{gap} = \overline{y} - \overline{p}, \qquad
           \mathrm{gain} = c\, \frac{n_U}{n} (\mathrm{gap}^2 - \mathrm{se}^2),
 
-the gain being the improvement of the Brier score over *all* items when the members' probabilities are moved by the gap
-(c = 2 for two classes, since both columns move; K / (K - 1) for more, where the other classes share the move).
+the gain being the improvement of the Brier score over *all* items when the members' probabilities
+are moved by the gap (c = 2 for two classes, since both columns move; K / (K - 1) for more, where
+the other classes share the move).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -127,11 +130,14 @@ def find_subgroups(
         - ``rule``: e.g. ``"education = Masters and age > 35"``;
         - ``class``: the class whose probability is wrong (the second of two classes);
         - ``n``: members among the items measured;
-        - ``predicted``, ``observed``: the model's mean probability of the class, and how often it happened;
+        - ``predicted``, ``observed``: the model's mean probability of the class, and how often it
+          happened;
         - ``low``, ``high``: 95 % interval (Wilson) of ``observed``;
         - ``gap``: ``observed - predicted``;
-        - ``gain``: estimated improvement of the Brier score over all items, when the gap is repaired;
-        - ``p_value``: two-sided, that the model is right on average in the sub-population; ``adjusted_p_value``: by Holm's method;
+        - ``gain``: estimated improvement of the Brier score over all items, when the gap is
+          repaired;
+        - ``p_value``: two-sided, that the model is right on average in the sub-population;
+          ``adjusted_p_value``: by Holm's method;
         - ``gap_after_global_map``: the gap that a flexible global recalibration leaves;
         - ``global_map_repairs``: whether what it leaves is less than half, and within its error.
 
@@ -234,10 +240,7 @@ def _parts(column: Column) -> list[tuple[str, NDArray[np.bool_]]]:
             cuts = np.unique(np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf"))
             place = np.searchsorted(cuts, values)
             edges = [f"{column.name} <= {cuts[0]:.4g}"]
-            edges += [
-                f"{low:.4g} < {column.name} <= {high:.4g}"
-                for low, high in zip(cuts[:-1], cuts[1:], strict=True)
-            ]
+            edges += [f"{low:.4g} < {column.name} <= {high:.4g}" for low, high in pairwise(cuts)]
             edges.append(f"{column.name} > {cuts[-1]:.4g}")
             named = [(text, (place == j) & ~missing) for j, text in enumerate(edges)]
     if missing.any():
@@ -282,7 +285,7 @@ def _search(
 
 
 def _best_rule(conditions, masks, residuals, spread, weight, max_conditions, min_count):
-    """Return the conditions (by number) and class of the rule with the largest sure repair, or None."""
+    """Return conditions (by number) and class of the rule with the largest sure repair."""
     beam: list[tuple[float, tuple[int, ...], int]] = [(0.0, (), 0)]
     best: tuple[float, tuple[int, ...], int] | None = None
     for _ in range(max_conditions):
@@ -310,7 +313,7 @@ def _best_rule(conditions, masks, residuals, spread, weight, max_conditions, min
 
 
 def _repairs(masks, inside, residuals, spread, weight, min_count):
-    """Return what repairing each narrower rule would surely gain; not positive where nothing stands out."""
+    """Return what repairing each narrower rule would surely gain; 0 where nothing stands out."""
     w = weight * inside
     numbers = np.hstack(
         [inside[:, None], w[:, None], residuals * w[:, None], spread * (w**2)[:, None]]
@@ -365,8 +368,8 @@ def _row(
 def _error(residual: Vector, share: Vector, items: _Labelled, inside: NDArray[np.int64]) -> float:
     """Return the standard error of a mean residual.
 
-    The larger of what the residuals show and one event more or less: a small group without any error
-    must not count as certain.
+    The larger of what the residuals show and one event more or less: a small group without any
+    error must not count as certain.
     """
     terms = share * (residual - share @ residual)
     if items.groups is not None:

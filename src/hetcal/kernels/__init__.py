@@ -1,4 +1,4 @@
-"""Arrays to arrays: the numerical work, compiled where possible, with a pure twin of each kernel."""
+"""Arrays to arrays: the numerical work, compiled where possible, each with a pure twin."""
 
 from hetcal.kernels._backend import core_name, native, use_core
 

@@ -1,4 +1,4 @@
-"""A forest's own prediction, from the class frequencies of the items that each leaf was grown on."""
+"""A forest's own prediction, from the class frequencies of the items that grew each leaf."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def isotonic_fit(
     Returns
     -------
     thresholds, levels : ndarray of shape (n_distinct,)
-        The distinct scores in increasing order, and the fitted value at each. Interpolate between them.
+        The distinct scores in increasing order, and the fitted value at each; interpolate.
 
     Examples
     --------
