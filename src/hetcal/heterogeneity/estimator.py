@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._validation import (
-    FeatureEncoder,
-    check_columns_match_classes,
-    check_groups,
-    check_labels,
-    check_proba,
-    check_same_rows,
-    check_sample_weight,
-    check_two_classes,
-)
+from hetcal._validation import FeatureEncoder, check_columns_match_classes, check_proba
 from hetcal.heterogeneity import honest
 from hetcal.heterogeneity.cells import (
     NET_STEPS,
@@ -35,6 +24,12 @@ from hetcal.heterogeneity.cells import (
 )
 from hetcal.heterogeneity.folds import fold_of
 from hetcal.heterogeneity.global_map import CrossFittedMap
+from hetcal.heterogeneity.inputs import (
+    calibration_items,
+    check_parameters,
+    same_items,
+    seed_of,
+)
 from hetcal.heterogeneity.local_models import LocalModels
 from hetcal.heterogeneity.null import adjusted_among, benjamini_hochberg
 from hetcal.heterogeneity.paper import balls_of_buckets, published_values
@@ -43,8 +38,6 @@ from hetcal.kernels.simplex import log_probabilities, zero_floor
 
 Matrix = NDArray[np.float64]
 
-_ESTIMATES = ("oob", "paper")
-_NEIGHBOURHOODS = (None, "net", "overlap", "item")
 _TREES = {"oob": 50, "paper": 100}  # as the paper's text says, and as its code does
 
 
@@ -202,14 +195,16 @@ class HiddenHeterogeneity(BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
-        table, items = self._check_items(X, y, y_proba, sample_weight, groups)
+        check_parameters(self)
+        table, items, self.classes_ = calibration_items(
+            X, y, y_proba, sample_weight, groups, self.classes
+        )
         self._table, self._items = table, items
         self.encoder_ = FeatureEncoder(missing="impute")
         self._X = np.asarray(self.encoder_.fit_transform(table), dtype=np.float32)
         self.n_features_in_ = self.encoder_.n_features_in_
         self.radius_ = auto_radius(items.P) if self.radius == "auto" else float(self.radius)
-        self._seed = _seed_of(self.random_state)
+        self._seed = seed_of(self.random_state)
         self._n_trees = self.n_estimators or _TREES[self.estimate]
         shared = self.neighbourhoods in ("net", "overlap") or (
             self.estimate == "oob" and self.neighbourhoods is None
@@ -335,10 +330,20 @@ class HiddenHeterogeneity(BaseEstimator):
             Empty when nothing was found.
         """
         check_is_fitted(self, "radius_")
-        table, items = self._labelled(X, y_proba, y, groups)
+        if y is not None:
+            table, items, _ = calibration_items(X, y, y_proba, None, groups, self.classes_)
+        else:
+            table, items = same_items(self._table, self._items, X, y_proba)
         if by is not None:
             return report_groups(
-                table, items.codes, items.P, self.classes_, by, groups=items.groups
+                table,
+                items.codes,
+                items.P,
+                self.classes_,
+                by,
+                sample_weight=items.weight,
+                groups=items.groups,
+                random_state=self._seed,
             )
         return find_subgroups(
             table,
@@ -460,96 +465,3 @@ class HiddenHeterogeneity(BaseEstimator):
                 table["p_value"].to_numpy(), self.cells_["p_value"].to_numpy()
             )
         return table.take(place.ravel()).reset_index(drop=True)
-
-    # -- checking --------------------------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        _require(self.estimate in _ESTIMATES, "estimate", f"one of {_ESTIMATES}", self.estimate)
-        _require(
-            self.neighbourhoods in _NEIGHBOURHOODS,
-            "neighbourhoods",
-            f"one of {_NEIGHBOURHOODS}",
-            self.neighbourhoods,
-        )
-        positive = isinstance(self.radius, Real) and 0 < self.radius <= 1
-        _require(self.radius == "auto" or positive, "radius", "in (0, 1] or 'auto'", self.radius)
-        for name, least in (("n_null", 0), ("min_neighbors", 2)):
-            value = getattr(self, name)
-            is_integer = isinstance(value, Integral) and value >= least
-            _require(is_integer, name, f"an integer of at least {least}", value)
-        trees = self.n_estimators
-        is_count = trees is None or (isinstance(trees, Integral) and trees >= 1)
-        _require(is_count, "n_estimators", "None or an integer of at least 1", trees)
-        if self.local_model is not None:
-            _require(
-                self.estimate == "oob",
-                "local_model",
-                "None for estimate='paper', whose local models are forests",
-                self.local_model,
-            )
-            _require(
-                hasattr(self.local_model, "predict_proba"),
-                "local_model",
-                "a classifier with predict_proba",
-                self.local_model,
-            )
-
-    def _check_items(
-        self, X: Any, y: Any, y_proba: Any, sample_weight: Any, groups: Any
-    ) -> tuple[Any, honest.Items]:
-        check_same_rows(X=X, y=y, y_proba=y_proba)
-        codes, classes = check_labels(y, self.classes)
-        P = check_proba(y_proba)
-        check_columns_match_classes(P.shape[1], classes, given=self.classes is not None)
-        check_two_classes(codes, classes)
-        self.classes_ = classes
-        return _kept(X, codes, P, sample_weight, groups)
-
-    def _labelled(self, X: Any, y_proba: Any, y: Any, groups: Any) -> tuple[Any, honest.Items]:
-        """Return the items that sub-populations are looked for in."""
-        if y is None:
-            items = self._items
-            if X is None and y_proba is None:
-                return self._table, items
-            n = len(items.codes)
-            for name, given in (("X", X), ("y_proba", y_proba)):
-                if given is not None and check_same_rows(X=given) != n:
-                    raise ValueError(
-                        f"HiddenHeterogeneity.subgroups got {name} with {check_same_rows(X=given)} rows "
-                        f"without y, but was fitted with {n}. Pass y for other items, or the items of fit."
-                    )
-            P = items.P if y_proba is None else check_proba(y_proba)
-            table = self._table if X is None else X
-            return table, honest.Items(P, items.codes, items.weight, items.groups)
-        if X is None or y_proba is None:
-            raise ValueError("HiddenHeterogeneity.subgroups needs X and y_proba where y is given.")
-        check_same_rows(X=X, y=y, y_proba=y_proba)
-        codes, _ = check_labels(y, self.classes_)
-        P = check_proba(y_proba)
-        check_columns_match_classes(P.shape[1], self.classes_, given=True)
-        return _kept(X, codes, P, None, groups)
-
-
-def _kept(
-    X: Any, codes: NDArray[np.int64], P: Matrix, sample_weight: Any, groups: Any
-) -> tuple[Any, honest.Items]:
-    """Leave out items of weight 0."""
-    weight = check_sample_weight(sample_weight, len(codes))
-    group_codes = check_groups(groups, len(codes))
-    if (weight > 0).all():
-        return X, honest.Items(P, codes, weight, group_codes)
-    rows = np.flatnonzero(weight > 0)
-    kept = None if group_codes is None else group_codes[rows]
-    return _safe_indexing(X, rows), honest.Items(P[rows], codes[rows], weight[rows], kept)
-
-
-def _seed_of(random_state: Any) -> int:
-    """Return one number that everything random is derived from."""
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-
-
-def _require(holds: bool, name: str, expected: str, got: object) -> None:
-    if not holds:
-        raise ValueError(f"HiddenHeterogeneity: {name} must be {expected}; got {got!r}.")
