@@ -33,10 +33,10 @@ def main() -> None:
     X_train, X_rest, y_train, y_rest = train_test_split(
         adult.X, adult.y, train_size=5000, random_state=0
     )
-    X, _, y, _ = train_test_split(X_rest, y_rest, train_size=8000, random_state=0)
-    y_proba = black_box().fit(X_train, y_train).predict_proba(X)
+    y_proba = black_box().fit(X_train, y_train).predict_proba(X_rest)
 
-    hidden = HiddenHeterogeneity().fit(X, y, y_proba=y_proba)
+    some = slice(8000)  # enough to measure; names are looked for among all
+    hidden = HiddenHeterogeneity().fit(X_rest[some], y_rest[some], y_proba=y_proba[some])
     print(
         f"hidden heterogeneity {hidden.hh_mean_:.4f} (standard error {hidden.standard_error_:.4f})"
     )
@@ -46,9 +46,9 @@ def main() -> None:
 
     pd.set_option("display.width", 160, "display.max_colwidth", 80, "display.max_columns", 20)
     columns = ["rule", "n", "predicted", "observed", "low", "high", "gain", "global_map_repairs"]
-    print(hidden.subgroups()[columns].round(3).to_string(index=False), "\n")
+    print(hidden.subgroups(X_rest, y_proba, y_rest)[columns].round(3).to_string(index=False), "\n")
     print(
-        hidden.subgroups(by=["sex", "marital_status"])[columns]
+        hidden.subgroups(X_rest, y_proba, y_rest, by=["sex", "marital_status"])[columns]
         .round(3)
         .head(8)
         .to_string(index=False)

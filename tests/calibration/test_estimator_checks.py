@@ -31,8 +31,8 @@ def _expected_failures(estimator):
     return dict.fromkeys(WEIGHT_CHECKS, reason)
 
 
-# Grows forests around every probability vector, with null draws: minutes over all checks.
-LONG = ("swc-hh",)
+# Many forests per fit: minutes over all checks.
+LONG = ("swc-hh", "hybrid")
 
 
 @parametrize_with_checks(

@@ -6,8 +6,8 @@ import pytest
 
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import HiddenHeterogeneity, find_subgroups
-from hetcal.heterogeneity.conditions import candidate_conditions, columns_of
-from hetcal.heterogeneity.subgroups import COLUMNS, _holm
+from hetcal.heterogeneity.conditions import Condition, candidate_conditions, columns_of
+from hetcal.heterogeneity.subgroups import COLUMNS, _holm, _words
 
 
 def loans(n=3000, seed=0):
@@ -129,3 +129,12 @@ def test_array_columns_are_called_x0_x1():
 
 def test_holm_against_its_definition():
     np.testing.assert_allclose(_holm(np.array([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])
+
+
+def test_two_cuts_of_one_column_read_as_a_range():
+    conditions = (
+        Condition(1, "age", "<=", 40.0, 40.0),
+        Condition(0, "region", "=", "north", 2.0),
+        Condition(1, "age", ">", 25.5, 25.5),
+    )
+    assert _words(conditions) == "region = north and 25.5 < age <= 40"

@@ -7,6 +7,7 @@ from hetcal._validation.proba import (
     check_logits,
     check_one_kind,
     check_proba,
+    check_proba_names,
 )
 from hetcal._validation.rows import check_groups, check_same_rows, check_sample_weight
 
@@ -19,6 +20,7 @@ __all__ = [
     "check_logits",
     "check_one_kind",
     "check_proba",
+    "check_proba_names",
     "check_same_rows",
     "check_sample_weight",
     "check_two_classes",

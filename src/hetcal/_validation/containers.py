@@ -18,6 +18,27 @@ def as_frame(data: Any) -> nw.DataFrame | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
+def column_names(data: Any) -> list[str] | None:
+    """Return the names of a table's columns; None for arrays and for a library's default names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> column_names(pd.DataFrame({"p_no": [0.3], "p_yes": [0.7]}))
+    ['p_no', 'p_yes']
+    >>> column_names(pd.DataFrame([[0.3, 0.7]])) is None
+    True
+    """
+    frame = as_frame(data)
+    if frame is None:
+        return None
+    names = [str(name) for name in frame.columns]
+    defaults = ("", "column_")  # pandas numbers its columns, polars puts a word before the number
+    if any(names == [f"{word}{j}" for j in range(len(names))] for word in defaults):
+        return None
+    return names
+
+
 def as_array(data: Any, name: str) -> NDArray:
     """Return ``data`` as a dense numpy array, whatever container it comes in."""
     if isinstance(data, np.ndarray):
@@ -72,6 +93,8 @@ def _example(array: NDArray) -> Any:
 def number_of_rows(data: Any, name: str = "y") -> int:
     """Return the number of rows of any container."""
     shape = getattr(data, "shape", None)
+    if shape is None and hasattr(data, "collect"):
+        raise TypeError(f"{name} is a lazy table. Pass {name}.collect().")
     if shape is None:
         shape = (len(data),) if hasattr(data, "__len__") else np.shape(data)
     if len(shape) == 0:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal._validation.containers import as_float_array
+from hetcal._validation.containers import as_float_array, column_names
 
 # Logs round their probabilities: rows this close to one are scaled to one instead of refused.
 _SUM_TOLERANCE = 1e-2 + 1e-12
@@ -124,6 +125,55 @@ def check_columns_match_classes(
         f"{name} has {n_columns} columns but {K} classes were found in y ({listed}). "
         f"Pass classes=[...] in the column order of {name}."
     )
+
+
+def check_proba_names(
+    y_proba: Any, classes: NDArray, *, name: str = "y_proba", fitted: list[str] | None = None
+) -> list[str] | None:
+    """Return the column names of a table of probabilities, which must not contradict the classes.
+
+    Names that are those of the classes, also behind a common beginning (``"p_yes"``), must come in
+    the order of the classes. Names seen at fit must come again in the same order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"yes": [0.7], "no": [0.3]})
+    >>> check_proba_names(table, np.array(["no", "yes"]))
+    Traceback (most recent call last):
+    ...
+    ValueError: The columns of y_proba are named ['yes', 'no'], but are read as the classes ...
+    """
+    names = column_names(y_proba)
+    if names is None:
+        return None
+    if fitted is not None and names != fitted:
+        raise ValueError(
+            f"The columns of {name} were {fitted[:10]} at fit and are {names[:10]} now. "
+            f"Pass the same columns in the same order."
+        )
+    labels = [str(label) for label in classes.tolist()]
+    meant = _labels_meant(names, labels)
+    if meant is not None and meant != labels[-len(meant) :]:
+        order = "of the second class" if len(names) == 1 else "in this order"
+        raise ValueError(
+            f"The columns of {name} are named {names[:10]}, but are read as the classes "
+            f"{labels[-len(meant) :][:10]}. Pass the probabilities {order}, or classes=[...] in "
+            f"the column order of {name}."
+        )
+    return names
+
+
+def _labels_meant(names: list[str], labels: list[str]) -> list[str] | None:
+    """Return the class that each column is named after, or None where the names say nothing."""
+    if len(names) == 1:
+        meant = [label for label in labels if names[0] in (label, f"p_{label}", f"proba_{label}")]
+        return meant if len(meant) == 1 else None
+    for cut in range(len(commonprefix(names)), -1, -1):
+        rest = [column[cut:] for column in names]
+        if sorted(rest) == sorted(labels):
+            return rest
+    return None
 
 
 def _as_columns(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:

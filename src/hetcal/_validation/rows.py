@@ -37,7 +37,29 @@ def check_same_rows(**named: Any) -> int:
             f"{first} is empty: found 0 sample(s) while a minimum of 1 is required. "
             "Pass at least one row."
         )
+    _refuse_other_order(named)
     return n_rows
+
+
+def _refuse_other_order(named: dict[str, Any]) -> None:
+    """Raise when pandas objects hold the same rows, by their index, in another order."""
+    indexed = [
+        (name, data.index)
+        for name, data in named.items()
+        # A numbered index says nothing: it may come from an array.
+        if isinstance(getattr(data, "index", None), pd.Index)
+        and not isinstance(data.index, pd.RangeIndex)
+    ]
+    for name, index in indexed[1:]:
+        first, expected = indexed[0]
+        if index.equals(expected) or not (index.is_unique and expected.is_unique):
+            continue
+        if index.isin(expected).all():
+            raise ValueError(
+                f"{first} and {name} hold the same rows in another order, by their index. Align "
+                f"them, e.g. {name}.loc[{first}.index], or pass .to_numpy() if their order is "
+                "right."
+            )
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from hetcal.calibration.base import BaseCalibrator, GlobalCalibrator
 from hetcal.calibration.beta import BetaCalibration
 from hetcal.calibration.histogram import HistogramBinning
+from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.isotonic import IsotonicCalibration
 from hetcal.calibration.platt import PlattScaling
 from hetcal.calibration.precomputed import PrecomputedProba
@@ -19,6 +20,7 @@ __all__ = [
     "BiasCorrectedTemperatureScaling",
     "GlobalCalibrator",
     "HistogramBinning",
+    "HybridCalibrator",
     "IsotonicCalibration",
     "LocallyCalibratedClassifier",
     "PlattScaling",

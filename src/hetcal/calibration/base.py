@@ -23,6 +23,7 @@ from hetcal._validation import (
     check_logits,
     check_one_kind,
     check_proba,
+    check_proba_names,
     check_same_rows,
     check_sample_weight,
     check_two_classes,
@@ -83,6 +84,8 @@ class BaseCalibrator(BaseEstimator, ABC):
         check_same_rows(X=X, y=y, **{kind: y_proba if kind == "y_proba" else logits})
         codes, classes = check_labels(y, self.classes)
         given = self.classes is not None
+        if not given:
+            check_two_classes(codes, classes)
         if kind == "y_proba":
             P = check_proba(y_proba)
             check_columns_match_classes(P.shape[1], classes, given=given)
@@ -93,15 +96,26 @@ class BaseCalibrator(BaseEstimator, ABC):
             check_columns_match_classes(L.shape[1], classes, name="logits", given=given)
             scores = Scores.from_logits(L)
         check_two_classes(codes, classes)
+        output = y_proba if kind == "y_proba" else logits
+        self.output_names_ = check_proba_names(output, classes, name=kind)
         self.classes_ = classes
         self.input_kind_ = kind
         return scores, codes
+
+    def _require_features(self, X: Any) -> None:
+        if X is None:
+            raise ValueError(
+                f"{type(self).__name__} compares items by their features; X is None. Pass X, or "
+                "use a global method such as get_calibrator('temperature')."
+            )
 
     def _new_scores(self, X: Any, y_proba: Any, logits: Any) -> Scores:
         """Check new items against what was seen at fit and return their scores."""
         check_is_fitted(self, "classes_")
         kind = check_one_kind(y_proba, logits, caller=type(self).__name__, fitted=self.input_kind_)
-        check_same_rows(X=X, **{kind: y_proba if kind == "y_proba" else logits})
+        output = y_proba if kind == "y_proba" else logits
+        check_same_rows(X=X, **{kind: output})
+        check_proba_names(output, self.classes_, name=kind, fitted=self.output_names_)
         if kind == "y_proba":
             P = check_proba(y_proba)
             check_columns_match_classes(P.shape[1], self.classes_, given=True)

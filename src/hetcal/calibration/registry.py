@@ -12,6 +12,7 @@ from hetcal.calibration import presets
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.beta import BetaCalibration
 from hetcal.calibration.histogram import HistogramBinning
+from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.isotonic import IsotonicCalibration
 from hetcal.calibration.platt import PlattScaling
 from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
@@ -75,7 +76,8 @@ def get_calibrator(name: str, *, preset: str | None = None, **params: Any) -> Ba
     ----------
     name : str
         ``"uncalibrated"``, ``"platt"``, ``"temperature"``, ``"bcts"``, ``"vector"``, ``"beta"``,
-        ``"isotonic"``, ``"histogram"``, ...; see :func:`list_calibrators`.
+        ``"isotonic"``, ``"histogram"``, ``"swc"``, ``"swc-hh"``, ``"sba"``, ``"sbaw"``,
+        ``"hybrid"``; see :func:`list_calibrators`.
     preset : {None, "paper"}, optional
         "paper" gives the variant of the published experiments; every name takes it, also where
         there is only one variant.
@@ -132,3 +134,4 @@ register_calibrator("swc", presets.swc, paper=presets.PAPER_SWC)
 register_calibrator("swc-hh", presets.swc_hh, paper=presets.PAPER_SWC_HH)
 register_calibrator("sba", presets.sba, paper=presets.PAPER_SBA)
 register_calibrator("sbaw", presets.sbaw, paper=presets.PAPER_SBA)
+register_calibrator("hybrid", HybridCalibrator)

@@ -22,7 +22,7 @@ from hetcal._validation import (
     check_sample_weight,
     check_two_classes,
 )
-from hetcal._validation.containers import as_float_array, as_vector
+from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
 from hetcal.kernels.intervals import wilson_interval
@@ -175,7 +175,7 @@ class SimilarityCalibrator(BaseCalibrator):
         )
         weighted = None if sample_weight is None else weight
         Z = self.space_.fit_transform(X, scores, weighted)
-        self.n_features_in_ = int(np.shape(X)[1])
+        self._remember_columns(X)
         self.voters_ = Voters(codes, self.classes_.shape[0], weighted)
         self.similarity_ = similarity.fit(
             Z, codes, n_proba=self.space_.n_proba, sample_weight=weighted
@@ -184,8 +184,12 @@ class SimilarityCalibrator(BaseCalibrator):
         if self.heterogeneity is not None:
             # The same classes, in the same order, also where one of them was not observed.
             heterogeneity = clone(self.heterogeneity).set_params(classes=self.classes_)
+            options = {"sample_weight": weighted, "groups": self.groups_}
             self.heterogeneity_ = heterogeneity.fit(
-                self.space_.encode(X), self.classes_[codes], y_proba=scores.proba
+                self.space_.encode(X),
+                self.classes_[codes],
+                y_proba=scores.proba,
+                **{name: value for name, value in options.items() if value is not None},
             )
         self.scores_ = scores
         self._Z_grouped = Z if self.groups_ is not None else None
@@ -407,12 +411,14 @@ class SimilarityCalibrator(BaseCalibrator):
                 f"power must be a number above 0 and at most {_LARGEST_POWER}; got {self.power!r}."
             )
 
-    def _require_features(self, X: Any) -> None:
-        if X is None:
-            raise ValueError(
-                f"{type(self).__name__} compares items by their features; X is None. Pass X, or "
-                "use a global method such as get_calibrator('temperature')."
-            )
+    def _remember_columns(self, X: Any) -> None:
+        """Set the number of columns and, for a table, their names."""
+        self.n_features_in_ = int(np.shape(X)[1])
+        frame = as_frame(X)
+        if frame is not None and all(isinstance(name, str) for name in frame.columns):
+            self.feature_names_in_ = np.array(frame.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
 
     def _new_items(self, X: Any, y_proba: Any, logits: Any) -> tuple[Any, Scores]:
         check_is_fitted(self, "similarity_")
@@ -425,7 +431,8 @@ class SimilarityCalibrator(BaseCalibrator):
             return _check_heterogeneity(given, scores.proba.shape[0]) / 2
         if self.heterogeneity_ is None:
             return None
-        return np.maximum(self.heterogeneity_.score_samples(scores.proba), 0.0) / 2
+        # Where too little is near to say how heterogeneous it is (NaN), everyone votes.
+        return np.fmax(self.heterogeneity_.score_samples(scores.proba), 0.0) / 2
 
     def _rule(self, threshold: Matrix | None) -> VoteRule:
         return VoteRule(self.n_neighbors, self.weights == "uniform", self.power, threshold)

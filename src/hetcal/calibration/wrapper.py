@@ -214,6 +214,18 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         features, output = self._new_items(X)
         return self.calibrator_.evidence(features, **output, **options)
 
+    @available_if(_calibrator_has("effective_sample_size"))
+    def effective_sample_size(self, X: Any, **options: Any) -> Any:
+        """Return how many equal votes each item's vote is worth; as the calibrator's."""
+        features, output = self._new_items(X)
+        return self.calibrator_.effective_sample_size(features, **output, **options)
+
+    @available_if(_calibrator_has("predict_interval"))
+    def predict_interval(self, X: Any, **options: Any) -> Any:
+        """Return an interval for each smoothed probability; as the calibrator's."""
+        features, output = self._new_items(X)
+        return self.calibrator_.predict_interval(features, **output, **options)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(self._make_estimator()).input_tags
@@ -255,7 +267,7 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
                 "Pass the observed labels."
             )
         codes, seen = check_labels(column_or_1d(as_array(y, "y"), warn=True))
-        n_rows = check_same_rows(X=X, y=codes)
+        n_rows = check_same_rows(X=X, y=y)
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n_rows)
         check_two_classes(codes, seen, weight)
         return seen[codes], seen, weight

@@ -57,8 +57,19 @@ class Condition:
             return values <= self.code if self.kind == "<=" else values > self.code
 
     def __str__(self) -> str:
-        value = f"{self.value:.4g}" if isinstance(self.value, float) else str(self.value)
+        value = short(self.value) if isinstance(self.value, float) else str(self.value)
         return f"{self.name} {self.kind} {value}"
+
+
+def short(number: float) -> str:
+    """Write a number with four digits, or whole where it has more before the point.
+
+    Examples
+    --------
+    >>> short(0.123456), short(15024.0)
+    ('0.1235', '15024')
+    """
+    return f"{number:.4g}" if abs(number) < 10_000 else f"{number:.0f}"
 
 
 def columns_of(table: Any) -> list[Column]:

@@ -272,7 +272,7 @@ class HiddenHeterogeneity(BaseEstimator):
         lonely = np.flatnonzero(cell < 0)
         if len(lonely):
             own = self._own_balls(P[lonely]).set_index(lonely)
-            table = pd.concat([table.drop(index=lonely), own]).sort_index()
+            table = pd.concat([table[cell >= 0], own]).sort_index()
         return table
 
     def test(self) -> HeterogeneityTest:

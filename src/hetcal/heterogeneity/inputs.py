@@ -32,13 +32,13 @@ def check_parameters(estimator: Any) -> None:
     )
     kind = estimator.neighbourhoods
     _require(kind in _NEIGHBOURHOODS, "neighbourhoods", f"one of {_NEIGHBOURHOODS}", kind)
-    positive = isinstance(radius, Real) and 0 < radius <= 1
+    positive = isinstance(radius, Real) and 0 < float(radius) <= 1
     _require(radius == "auto" or positive, "radius", "in (0, 1] or 'auto'", radius)
     for name, least in (("n_null", 0), ("min_neighbors", 2)):
         value = getattr(estimator, name)
-        is_count = isinstance(value, Integral) and value >= least
+        is_count = isinstance(value, Integral) and int(value) >= least
         _require(is_count, name, f"an integer of at least {least}", value)
-    is_count = trees is None or (isinstance(trees, Integral) and trees >= 1)
+    is_count = trees is None or (isinstance(trees, Integral) and int(trees) >= 1)
     _require(is_count, "n_estimators", "None or an integer of at least 1", trees)
     if model is not None:
         expected = "None for estimate='paper', whose local models are forests"
@@ -74,8 +74,8 @@ def same_items(table: Any, items: Items, X: Any, y_proba: Any) -> tuple[Any, Ite
     for name, given in (("X", X), ("y_proba", y_proba)):
         if given is not None and check_same_rows(X=given) != n:
             raise ValueError(
-                f"HiddenHeterogeneity.subgroups got {name} with {check_same_rows(X=given)} rows and no "
-                f"y, but was fitted with {n}. Pass y for other items, or the items of fit."
+                f"HiddenHeterogeneity.subgroups got {name} of {check_same_rows(X=given)} rows "
+                f"without y, but was fitted with {n}. Pass y for other items, or the items of fit."
             )
     P = items.P if y_proba is None else check_proba(y_proba)
     return table if X is None else X, Items(P, items.codes, items.weight, items.groups)

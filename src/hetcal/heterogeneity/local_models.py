@@ -70,11 +70,11 @@ class LocalModels:
             if self.fold is None:
                 proba = self._out_of_bag(balls, block)
             else:
-                proba = np.stack([self._cross_fitted(balls, codes) for codes in block])
+                proba = np.stack([self._cross_fitted(balls, codes, self.fold) for codes in block])
             yield _squared_error(proba, block[:, balls.indices])
 
     def _out_of_bag(self, balls: Balls, draws: NDArray[np.int64]) -> Matrix:
-        return local_forest_scores(
+        scores = local_forest_scores(
             self.X,
             draws,
             self.P.shape[1],
@@ -87,12 +87,13 @@ class LocalModels:
             n_jobs=self.n_jobs,
             mode="fast",
             progress=self.progress,
-        ).oob_proba
+        )
+        return np.asarray(scores.oob_proba)
 
-    def _cross_fitted(self, balls: Balls, codes: Codes) -> Matrix:
+    def _cross_fitted(self, balls: Balls, codes: Codes, fold: Codes) -> Matrix:
         proba = np.full((len(balls.indices), self.P.shape[1]), np.nan)
         jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-            delayed(self._cross_fit_one)(balls.indices[start:end], codes)
+            delayed(self._cross_fit_one)(balls.indices[start:end], codes, fold)
             for start, end in zip(balls.indptr[:-1], balls.indptr[1:], strict=True)
         )
         for j, part in enumerate(jobs):
@@ -101,9 +102,9 @@ class LocalModels:
                 self.progress(j + 1, len(balls))
         return proba
 
-    def _cross_fit_one(self, members: NDArray[np.int64], codes: Codes) -> Matrix:
+    def _cross_fit_one(self, members: Codes, codes: Codes, folds: Codes) -> Matrix:
         proba = np.full((len(members), self.P.shape[1]), np.nan)
-        fold = self.fold[members]
+        fold = folds[members]
         for number in np.unique(fold):
             train, test = members[fold != number], members[fold == number]
             if len(train):

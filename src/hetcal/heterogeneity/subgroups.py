@@ -33,7 +33,13 @@ from hetcal._validation import (
     check_same_rows,
     check_sample_weight,
 )
-from hetcal.heterogeneity.conditions import Column, Condition, candidate_conditions, columns_of
+from hetcal.heterogeneity.conditions import (
+    Column,
+    Condition,
+    candidate_conditions,
+    columns_of,
+    short,
+)
 from hetcal.heterogeneity.folds import fold_of
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.null import benjamini_hochberg
@@ -239,9 +245,11 @@ def _parts(column: Column) -> list[tuple[str, NDArray[np.bool_]]]:
         else:
             cuts = np.unique(np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf"))
             place = np.searchsorted(cuts, values)
-            edges = [f"{column.name} <= {cuts[0]:.4g}"]
-            edges += [f"{low:.4g} < {column.name} <= {high:.4g}" for low, high in pairwise(cuts)]
-            edges.append(f"{column.name} > {cuts[-1]:.4g}")
+            edges = [f"{column.name} <= {short(cuts[0])}"]
+            edges += [
+                f"{short(low)} < {column.name} <= {short(high)}" for low, high in pairwise(cuts)
+            ]
+            edges.append(f"{column.name} > {short(cuts[-1])}")
             named = [(text, (place == j) & ~missing) for j, text in enumerate(edges)]
     if missing.any():
         named.append((f"{column.name} is missing", missing))
@@ -373,7 +381,7 @@ def _error(residual: Vector, share: Vector, items: _Labelled, inside: NDArray[np
     """
     terms = share * (residual - share @ residual)
     if items.groups is not None:
-        terms = np.bincount(items.groups[inside], weights=terms)
+        terms = np.bincount(items.groups[inside], weights=terms).astype(np.float64)
     n = 1 / (share**2).sum()
     return float(max(np.sqrt((terms**2).sum() * n / max(n - 1, 1)), 0.5 / n))
 
@@ -383,7 +391,15 @@ def _mask(conditions: tuple[Condition, ...], columns: list[Column]) -> NDArray[n
 
 
 def _words(conditions: tuple[Condition, ...]) -> str:
-    return " and ".join(str(c) for c in sorted(conditions, key=lambda c: (c.column, c.kind)))
+    """Return the rule in words, two cuts of one column as a range."""
+    parts = []
+    for column in sorted({c.column for c in conditions}):
+        kinds = {c.kind: c for c in conditions if c.column == column}
+        if {"<=", ">"} <= kinds.keys():
+            parts.append(f"{short(kinds['>'].value)} < {kinds['<=']}")
+        else:
+            parts += [str(c) for c in kinds.values()]
+    return " and ".join(parts)
 
 
 def _holm(p_values: Vector) -> Vector:

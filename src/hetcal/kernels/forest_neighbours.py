@@ -60,6 +60,12 @@ class LeafItems:
         core.fill_bit_sets(self.indptr, self.items, bit_row, bits)
         return bit_row, bits
 
+    def only(self, chosen: NDArray[np.bool_]) -> LeafItems:
+        """Return the index without the items that were not chosen; their numbers stay the same."""
+        kept = chosen[self.items]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return LeafItems(before[self.indptr], self.items[kept], self.n_items, self.n_trees)
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave the bit sets behind: they can be made again."""
         return {name: value for name, value in self.__dict__.items() if name != "big_leaves"}
@@ -192,12 +198,15 @@ def neighbour_vote(
     power : float
         Exponent of the similarity; 0 gives every voter the same vote.
     weight : ndarray of shape (n_items,), optional
-        Weight of each item.
+        Weight of each item; one of weight zero is not there.
     n_neighbors : int, optional
         At most so many voters per row, the nearest, ties in order of item.
     """
     threshold = _per_row(threshold, len(queries.leaves))
-    weight = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    if weight is not None:
+        weight = np.ascontiguousarray(weight, dtype=np.float64)
+        if not weight.all():
+            index = index.only(weight > 0)
     codes = np.ascontiguousarray(codes, dtype=np.int32)
     votes = np.zeros((len(queries.leaves), n_classes))
     sums = np.zeros((len(queries.leaves), 2))

@@ -176,6 +176,9 @@ def heaviest_neighbours(
 
 def _matrix_weights(S: Matrix, voters: Voters, rule: VoteRule) -> tuple[Matrix, Matrix]:
     """Return the similarities of those who vote, else 0, and the weights of their votes."""
+    if voters.weight is not None:
+        # An item of weight zero is not there: it takes no neighbour's place.
+        S = np.where(voters.weight > 0, S, -np.inf)
     voting = S > 0
     if rule.n_neighbors is not None and rule.n_neighbors < S.shape[1]:
         voting &= _nearest(S, rule.n_neighbors)

@@ -13,6 +13,7 @@ from hetcal._validation import (
     check_columns_match_classes,
     check_labels,
     check_proba,
+    check_proba_names,
     check_same_rows,
     check_sample_weight,
 )
@@ -78,8 +79,9 @@ def check_scored(
     """Check labels, probabilities and weights together."""
     codes, class_order = check_labels(y, classes)
     P = check_proba(y_proba, normalized=normalized)
-    n_rows = check_same_rows(y=codes, y_proba=P)
+    n_rows = check_same_rows(y=y, y_proba=y_proba)
     check_columns_match_classes(P.shape[1], class_order, given=classes is not None)
+    check_proba_names(y_proba, class_order)
     weight = check_sample_weight(sample_weight, n_rows)
     kept = np.flatnonzero(weight > 0)
     if kept.shape[0] < n_rows:

@@ -95,7 +95,7 @@ class HeterogeneityMapDisplay:
         points = None
         if labels is not None:
             points = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "label": np.asarray(labels)})
-        return cls(x, y, panels, tuple(hh_panels), points, tuple(feature_names))
+        return cls(x, y, panels, tuple(hh_panels), points, feature_names)
 
     @property
     def grid(self) -> Matrix:
@@ -176,7 +176,7 @@ class HeterogeneityMapDisplay:
                     rasterized=True,
                 )
                 if points and j == 0 and self.points is not None:
-                    self._draw_points(ax, plt)
+                    _draw_points(ax, plt, self.points)
                 ax.set(title=name if i == 0 else "", ylabel=row if j == 0 else "")
                 if i == len(self.panels) - 1:
                     ax.set_xlabel(self.feature_names[0])
@@ -194,12 +194,13 @@ class HeterogeneityMapDisplay:
         ]
         return max([*values, 1e-3])
 
-    def _draw_points(self, ax: Any, plt: Any) -> None:
-        labels = sorted(self.points["label"].unique())
-        colors = plt.get_cmap("RdBu_r")(np.linspace(0.02, 0.98, len(labels)))
-        for label, color in zip(labels, colors, strict=True):
-            part = self.points[self.points["label"] == label]
-            ax.scatter(part["x"], part["y"], s=7, color=color, edgecolor="white", linewidth=0.3)
+
+def _draw_points(ax: Any, plt: Any, points: pd.DataFrame) -> None:
+    labels = sorted(points["label"].unique())
+    colors = plt.get_cmap("RdBu_r")(np.linspace(0.02, 0.98, len(labels)))
+    for label, color in zip(labels, colors, strict=True):
+        part = points[points["label"] == label]
+        ax.scatter(part["x"], part["y"], s=7, color=color, edgecolor="white", linewidth=0.3)
 
 
 def _axis(values: NDArray[np.float64], resolution: int) -> NDArray[np.float64]:

@@ -160,28 +160,29 @@ class EuclideanSimilarity(MetricSimilarity):
 
     def vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
         """Vote; the nearest few are found without comparing with everyone."""
-        if self._by_index(rule):
+        if self._by_index(voters, rule):
             near = self.neighbours(Z, rule.n_neighbors)  # type: ignore[arg-type]
             return vote_with_neighbours(near.index, near.similarity, voters, rule)
         return super().vote(Z, voters, rule)
 
     def heaviest(self, Z: Any, voters: Voters, rule: VoteRule, top: int) -> Votes:
         """List the heaviest votes; the nearest few are found without comparing with everyone."""
-        if self._by_index(rule):
+        if self._by_index(voters, rule):
             near = self.neighbours(Z, rule.n_neighbors)  # type: ignore[arg-type]
             return heaviest_neighbours(near.index, near.similarity, voters, rule, top)
         return super().heaviest(Z, voters, rule, top)
 
     def honest_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
         """Leave-one-out vote."""
-        if not self._by_index(rule):
+        if not self._by_index(voters, rule):
             return super().honest_vote(voters, rule)
         k = min(rule.n_neighbors, self.n_items_ - 1)  # type: ignore[type-var]
         distance, index = self.index_.kneighbors(n_neighbors=k)  # leaves each item itself out
         return vote_with_neighbours(index, 1.0 / np.maximum(distance, self.floor_), voters, rule)
 
-    def _by_index(self, rule: VoteRule) -> bool:
-        return rule.n_neighbors is not None and self.duplicates == "floor"
+    def _by_index(self, voters: Voters, rule: VoteRule) -> bool:
+        all_count = voters.weight is None or bool(voters.weight.all())
+        return rule.n_neighbors is not None and self.duplicates == "floor" and all_count
 
 
 class CosineSimilarity(MetricSimilarity):

@@ -1,0 +1,171 @@
+"""The hybrid: honest, without leaks, never far from the global maps, better where it can be."""
+
+import numpy as np
+import pytest
+
+from hetcal import HybridCalibrator
+from hetcal._exceptions import HetcalWarning
+from hetcal.calibration.hybrid.problem import make_folds
+from hetcal.calibration.hybrid.stacking import cautious_share, convex_weights
+from hetcal.datasets import make_hidden_heterogeneity
+
+pytestmark = pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
+
+
+def brier_per_item(Q, data):
+    return ((Q - (np.asarray(data.y)[:, None] == data.classes)) ** 2).sum(axis=1)
+
+
+def fitted(data, **params):
+    hybrid = HybridCalibrator(n_estimators=60, **params)
+    return hybrid.fit(data.X, data.y, y_proba=data.y_proba)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_rows_are_probabilities_and_both_calls_agree(n_classes):
+    data = make_hidden_heterogeneity(400, n_classes=n_classes, heterogeneity=0.8, random_state=0)
+    hybrid, new = fitted(data), data.sample(50, random_state=1)
+    Q, support = hybrid.predict_proba(new.X, y_proba=new.y_proba, return_support=True)
+    np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
+    assert Q.shape == (50, n_classes)
+    assert (Q > 0).all()
+    np.testing.assert_allclose(support, hybrid.support(new.X, y_proba=new.y_proba))
+    assert ((support >= 0) & (support <= 400)).all()
+    np.testing.assert_allclose(hybrid.experts_["weight"].sum(), 1)
+
+
+def test_shuffled_labels_give_local_experts_no_weight():
+    # Labels drawn without regard to x: whatever a local expert finds is noise.
+    local = []
+    for seed in range(5):
+        data = make_hidden_heterogeneity(600, heterogeneity=0.9, random_state=seed)
+        y = np.random.default_rng(seed).permutation(data.y)
+        hybrid = HybridCalibrator(n_estimators=60).fit(data.X, y, y_proba=data.y_proba)
+        table = hybrid.experts_
+        is_local = ~table.index.isin(
+            ["mean-of-maps", "temperature", "beta", "uncalibrated", "bcts", "platt-p", "isotonic"]
+        )
+        local.append(table.loc[is_local, "weight"].sum())
+    assert np.mean(local) < 0.1
+
+
+def test_honest_brier_equals_brier_on_fresh_items():
+    gap, error = [], []
+    for seed in range(4):
+        data = make_hidden_heterogeneity(
+            500, heterogeneity=0.8, miscalibration=0.5, random_state=seed
+        )
+        hybrid, new = fitted(data), data.sample(4000, random_state=100 + seed)
+        honest = brier_per_item(hybrid.out_of_sample_proba_, data)
+        fresh = brier_per_item(hybrid.predict_proba(new.X, y_proba=new.y_proba), new)
+        gap.append(honest.mean() - fresh.mean())
+        error.append(np.sqrt(honest.var() / 500 + fresh.var() / 4000))
+    assert abs(np.mean(gap)) < 2 * np.sqrt(np.mean(np.square(error)) / len(error))
+
+
+def test_gains_where_there_is_something_to_gain_and_keeps_still_where_not():
+    gains = {}
+    for heterogeneity in (0.0, 1.0):
+        data = make_hidden_heterogeneity(1000, heterogeneity=heterogeneity, random_state=0)
+        hybrid, new = fitted(data), data.sample(4000, random_state=1)
+        Q = hybrid.predict_proba(new.X, y_proba=new.y_proba)
+        gains[heterogeneity] = new.expected_brier(new.recalibrated_proba) - new.expected_brier(Q)
+    assert gains[1.0] > 0.03
+    assert gains[0.0] > -0.005
+
+
+def test_groups_keep_related_rows_apart():
+    # Each row stands ten times with one random label: neighbours give it away, groups must not.
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(60, 3))
+    X, groups = np.repeat(base, 10, axis=0), np.repeat(np.arange(60), 10)
+    y = np.repeat(rng.integers(0, 2, 60), 10)
+    P = np.full((600, 2), 0.5)
+    honest = HybridCalibrator(n_estimators=30).fit(X, y, y_proba=P, groups=groups)
+    assert ((honest.out_of_sample_proba_ - np.eye(2)[y]) ** 2).sum(axis=1).mean() > 0.45
+    leaking = HybridCalibrator(n_estimators=30).fit(X, y, y_proba=P)
+    assert ((leaking.out_of_sample_proba_ - np.eye(2)[y]) ** 2).sum(axis=1).mean() < 0.2
+
+
+def test_says_when_the_calibration_set_has_become_a_training_set():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    y = (X[:, 0] > 0).astype(int)
+    with pytest.warns(HetcalWarning, match="retraining"):
+        hybrid = HybridCalibrator(n_estimators=30).fit(X, y, y_proba=rng.random(500))
+    assert hybrid.reliance_on_model_ < 0.05
+
+
+def test_relies_on_a_model_that_knows_what_the_features_do_not_tell():
+    data = make_hidden_heterogeneity(500, heterogeneity=0.0, random_state=0)
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    hybrid = HybridCalibrator(n_estimators=30).fit(X, data.y, y_proba=data.y_proba)
+    assert hybrid.reliance_on_model_ > 0.8
+
+
+def test_missing_class_keeps_its_column_and_evidence_names_voters():
+    data = make_hidden_heterogeneity(300, n_classes=3, random_state=0)
+    seen = np.asarray(data.y) != 1
+    hybrid = HybridCalibrator(n_estimators=30, classes=data.classes).fit(
+        data.X[seen], data.y[seen], y_proba=data.y_proba[seen]
+    )
+    Q = hybrid.predict_proba(data.X[:5], y_proba=data.y_proba[:5])
+    assert Q.shape == (5, 3)
+    table = hybrid.evidence(data.X[:2], y_proba=data.y_proba[:2], top=3)
+    assert table["item"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert (np.asarray(data.y[seen])[table["calibration_item"]] == table["label"]).all()
+
+
+def test_same_result_for_any_number_of_threads():
+    data = make_hidden_heterogeneity(300, random_state=0)
+    one, two = fitted(data, n_jobs=1), fitted(data, n_jobs=2)
+    np.testing.assert_array_equal(
+        one.predict_proba(data.X, y_proba=data.y_proba),
+        two.predict_proba(data.X, y_proba=data.y_proba),
+    )
+
+
+def test_experts_by_name():
+    data = make_hidden_heterogeneity(200, random_state=0)
+    table = fitted(data, experts=["neighbours"]).experts_
+    assert "5-nearest-log" in table.index
+    assert "boosting" not in table.index
+    with pytest.raises(ValueError, match="boostign.*Pass 'auto' or some of"):
+        fitted(data, experts=["boostign"])
+
+
+def test_a_column_without_values_does_no_harm():
+    data = make_hidden_heterogeneity(200, random_state=0)
+    X = np.hstack([data.X, np.full((200, 1), np.nan)])
+    hybrid = HybridCalibrator(n_estimators=10).fit(X, data.y, y_proba=data.y_proba)
+    assert np.isfinite(hybrid.predict_proba(X, y_proba=data.y_proba)).all()
+
+
+def test_convex_weights_beat_a_grid():
+    rng = np.random.default_rng(0)
+    truth = np.eye(3)[rng.integers(0, 3, 200)]
+    said = np.stack([0.5 * truth + 0.5 * rng.dirichlet(np.ones(3), 200) for _ in range(2)])
+    weight = rng.random(200)
+
+    def score(w):
+        return weight @ ((np.tensordot(w, said, axes=1) - truth) ** 2).sum(axis=1)
+
+    best = score(convex_weights(said, truth, weight))
+    assert all(best <= score(np.array([a, 1 - a])) + 1e-9 for a in np.linspace(0, 1, 101))
+
+
+def test_a_gain_within_noise_is_not_taken():
+    rng = np.random.default_rng(0)
+    truth = np.eye(2)[rng.integers(0, 2, 40)]
+    base = np.full((40, 2), 0.5)
+    noise = np.clip(base + rng.normal(0, 0.2, (40, 1)) * [1, -1], 0, 1)
+    assert cautious_share(noise, base, truth, np.ones(40), 1.0) == 0.0
+    assert cautious_share(0.9 * truth + 0.05, base, truth, np.ones(40), 1.0) == 1.0
+
+
+def test_folds_hold_rare_classes_and_whole_groups():
+    codes = np.array([0] * 20 + [1] * 20 + [2, 2])
+    assert set(make_folds(codes, None, 5, 0)) == set(range(5))
+    groups = np.repeat(np.arange(21), 2)
+    folds = make_folds(codes, groups, 5, 0)
+    assert all(len(set(folds[groups == g])) == 1 for g in range(21))
