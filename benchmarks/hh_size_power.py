@@ -131,7 +131,7 @@ def draw_plot(power: pd.DataFrame, path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4.1), layout="constrained", sharey=True)
     colors = {300: "#56B4E9", 1000: "#0072B2"}
     for ax, K in zip(axes, (2, 5), strict=True):
         part = power[power["classes"] == K]
@@ -150,7 +150,9 @@ def draw_plot(power: pd.DataFrame, path: Path) -> None:
         ax.set(title=f"{K} classes", xlabel="heterogeneity", ylim=(0, 1.03), xlim=(0, 1))
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("share of data sets with p <= 0.05")
-    axes[1].legend(frameon=False, loc="lower right")
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), frameon=False, loc="outside lower center", ncols=4
+    )
     figure.savefig(path, dpi=130)
 
 

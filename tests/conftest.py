@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 # Pictures are drawn to memory on machines without a screen.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -15,3 +17,20 @@ def pytest_report_header() -> str:
 
     data = os.environ.get("HETCAL_DATA") or "not set: tests on the paper's data are skipped"
     return f"hetcal: {core_name()} core, from {hetcal.__path__[0]}\nHETCAL_DATA: {data}"
+
+
+# On the pure core a local forest takes a hundred times as long, and these grow thousands of them.
+# What the two cores share is tested kernel by kernel (tests/kernels), on both.
+_THOUSANDS_OF_FORESTS = ("tests/heterogeneity/test_estimator", "swc-hh", "test_subgroups")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what would take the pure core many minutes, and say so."""
+    from hetcal.kernels import core_name
+
+    if core_name() == "native":
+        return
+    reason = "grows thousands of local forests, which takes the pure core many minutes"
+    for item in items:
+        if any(part in item.nodeid for part in _THOUSANDS_OF_FORESTS):
+            item.add_marker(pytest.mark.skip(reason=reason))

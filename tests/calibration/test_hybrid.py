@@ -125,6 +125,19 @@ def test_same_result_for_any_number_of_threads():
     )
 
 
+def test_relative_weights_count_as_items():
+    data = make_hidden_heterogeneity(300, miscalibration=1.0, random_state=0)
+    plain = fitted(data, experts=())
+    relative = HybridCalibrator((), n_estimators=60).fit(
+        data.X, data.y, y_proba=data.y_proba, sample_weight=np.full(300, 1 / 300)
+    )
+    np.testing.assert_allclose(
+        relative.predict_proba(data.X, y_proba=data.y_proba),
+        plain.predict_proba(data.X, y_proba=data.y_proba),
+        atol=1e-9,
+    )
+
+
 def test_experts_by_name():
     data = make_hidden_heterogeneity(200, random_state=0)
     table = fitted(data, experts=["neighbours"]).experts_

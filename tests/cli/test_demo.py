@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
+from hetcal._exceptions import HetcalWarning
 from hetcal.calibration.registry import list_calibrators
 from hetcal.cli import _demo
 from hetcal.cli._demo_example import calibrate, left_out, make_example, method_names, score
@@ -71,6 +74,19 @@ def test_output_and_picture(few_methods, tmp_path, monkeypatch, capsys):
     picture = (tmp_path / "hetcal-demo.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) < 200_000
+
+
+def test_warnings_become_notes(monkeypatch, tmp_path, capsys):
+    def calibrate_with_a_word(example, name):
+        warnings.warn("Few items are near.", HetcalWarning, stacklevel=2)
+        return calibrate(example, name)
+
+    monkeypatch.setattr(_demo, "method_names", lambda: ["uncalibrated"])
+    monkeypatch.setattr(_demo, "calibrate", calibrate_with_a_word)
+    _demo.run_demo(out=tmp_path / "demo.png")
+    printed = capsys.readouterr()
+    assert "Note: Few items are near." in printed.out
+    assert "Warning" not in printed.out + printed.err
 
 
 def test_quiet_prints_the_table_only(few_methods, tmp_path, capsys):

@@ -232,3 +232,12 @@ def test_precomputed_refuses_what_is_no_square_of_similarities(items):
         PrecomputedSimilarity().fit(overlap(Z, Z), codes, n_proba=2)
     with pytest.raises(ValueError, match="holds -1.0"):
         PrecomputedSimilarity().fit(-np.ones((4, 4)), None)
+
+
+def test_weights_and_a_constant_column_give_no_warning():
+    # The weighted variance of these rows rounds to a negative number.
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        Z = np.full((120, 26), rng.dirichlet(np.ones(26)))
+        similarity = EuclideanSimilarity().fit(Z, sample_weight=rng.random(120) * 1e80)
+        assert np.isfinite(similarity.pairwise(Z[:2])).all()

@@ -9,7 +9,12 @@ from hetcal._validation.proba import (
     check_proba,
     check_proba_names,
 )
-from hetcal._validation.rows import check_groups, check_same_rows, check_sample_weight
+from hetcal._validation.rows import (
+    check_groups,
+    check_same_rows,
+    check_sample_weight,
+    weights_as_counts,
+)
 
 __all__ = [
     "FeatureEncoder",
@@ -24,4 +29,5 @@ __all__ = [
     "check_same_rows",
     "check_sample_weight",
     "check_two_classes",
+    "weights_as_counts",
 ]

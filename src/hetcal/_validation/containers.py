@@ -96,7 +96,7 @@ def number_of_rows(data: Any, name: str = "y") -> int:
     if shape is None and hasattr(data, "collect"):
         raise TypeError(f"{name} is a lazy table. Pass {name}.collect().")
     if shape is None:
-        shape = (len(data),) if hasattr(data, "__len__") else np.shape(data)
+        shape = (len(data),) if hasattr(data, "__len__") else np.asarray(data).shape
     if len(shape) == 0:
         raise ValueError(
             f"{name} is a single value ({data!r}); expected a sequence with one entry per row. "

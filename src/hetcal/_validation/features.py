@@ -224,7 +224,8 @@ class FeatureEncoder:
         place = next(i for i, (a, b) in enumerate(zip(expected, names, strict=True)) if a != b)
         raise ValueError(
             f"The columns of X are in another order than at fit: column {place} was "
-            f"{expected[place]!r} and is {names[place]!r}. Reorder them, e.g. X[list(calibrator.feature_names_in_)]."
+            f"{expected[place]!r} and is {names[place]!r}. Reorder them, e.g. "
+            "X[list(calibrator.feature_names_in_)]."
         )
 
 
@@ -249,9 +250,9 @@ def _numeric_array(X: Any) -> NDArray[np.float64]:
         )
     _refuse_empty(array.shape)
     if array.dtype.kind in "USO" and any(isinstance(v, str) for v in array.ravel()[:100_000]):
-        example = next(v for v in array.ravel() if isinstance(v, str))
+        example = next(str(v) for v in array.ravel() if isinstance(v, str))
         raise ValueError(
-            f"X is an array with text such as {str(example)!r}, which has no encoding. Pass a pandas or "
+            f"X is an array with text such as {example!r}, which has no encoding. Pass a pandas or "
             "polars table with categorical columns, or encode the text as numbers."
         )
     if array.dtype.kind == "c":

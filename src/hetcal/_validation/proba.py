@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -169,9 +168,9 @@ def _labels_meant(names: list[str], labels: list[str]) -> list[str] | None:
     if len(names) == 1:
         meant = [label for label in labels if names[0] in (label, f"p_{label}", f"proba_{label}")]
         return meant if len(meant) == 1 else None
-    for cut in range(len(commonprefix(names)), -1, -1):
+    for cut in range(min(map(len, names)) + 1):
         rest = [column[cut:] for column in names]
-        if sorted(rest) == sorted(labels):
+        if sorted(rest) == sorted(labels) and len({column[:cut] for column in names}) == 1:
             return rest
     return None
 

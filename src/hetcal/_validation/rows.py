@@ -90,6 +90,23 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     return weight
 
 
+def weights_as_counts(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights of which those above zero have a mean of at least 1.
+
+    A row that is there counts for one item or more. Weights that are merely relative, for example
+    normalised to sum to one, would else look like next to no data, and priors would win.
+
+    Examples
+    --------
+    >>> weights_as_counts(np.array([0.25, 0.75, 0.0]))
+    array([0.5, 1.5, 0. ])
+    >>> weights_as_counts(np.array([1.0, 3.0]))
+    array([1., 3.])
+    """
+    mean = weight[weight > 0].mean()
+    return weight / mean if mean < 1 else weight
+
+
 def check_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:
     """Return group numbers 0..G-1 (items of one group stay together), or None."""
     if groups is None:

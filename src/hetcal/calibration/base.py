@@ -27,6 +27,7 @@ from hetcal._validation import (
     check_same_rows,
     check_sample_weight,
     check_two_classes,
+    weights_as_counts,
 )
 from hetcal.kernels.simplex import log_probabilities, zero_floor
 
@@ -155,7 +156,8 @@ class GlobalCalibrator(BaseCalibrator):
             The classifier's output on these items: exactly one of the two. Binary output may be a
             single column for the second class.
         sample_weight : array-like of shape (n,), optional
-            Weight of each item.
+            How many items each row counts for: 2 is the row twice, 0 is not there. Weights with a
+            mean below 1 (such as those that sum to one) are scaled to a mean of 1.
 
         Returns
         -------
@@ -164,7 +166,7 @@ class GlobalCalibrator(BaseCalibrator):
         scores, codes = self._fit_scores(X, y, y_proba, logits)
         weight = check_sample_weight(sample_weight, codes.shape[0])
         check_two_classes(codes, self.classes_, weight)
-        self._fit_map(scores, codes, weight)
+        self._fit_map(scores, codes, weights_as_counts(weight))
         return self
 
     def predict_proba(self, X: Any = None, *, y_proba: Any = None, logits: Any = None) -> Matrix:

@@ -19,6 +19,8 @@ from hetcal.kernels.histogram import (
 )
 from hetcal.kernels.simplex import normalize_rows
 
+_LARGEST_COUNT = 1e15
+
 
 class HistogramBinning(GlobalCalibrator):
     """Cut each class's score into bins of equal mass and return the frequency in the bin.
@@ -114,7 +116,8 @@ class HistogramBinning(GlobalCalibrator):
 
     def _number_of_bins(self, weight: Matrix) -> int:
         if isinstance(self.n_bins, str) and self.n_bins == "auto":
-            return default_bin_number(float(weight.sum()))
+            # Enormous weights make a bin of every score; more bins than that change nothing.
+            return default_bin_number(min(float(weight.sum()), _LARGEST_COUNT))
         if not isinstance(self.n_bins, Integral) or self.n_bins < 1:
             raise ValueError(
                 f"HistogramBinning: n_bins must be 'auto' or an integer >= 1; got {self.n_bins!r}."

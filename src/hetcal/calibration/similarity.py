@@ -184,7 +184,8 @@ class SimilarityCalibrator(BaseCalibrator):
         if self.heterogeneity is not None:
             # The same classes, in the same order, also where one of them was not observed.
             heterogeneity = clone(self.heterogeneity).set_params(classes=self.classes_)
-            options = {"sample_weight": weighted, "groups": self.groups_}
+            relative = None if weighted is None else weighted / weighted[weighted > 0].mean()
+            options = {"sample_weight": relative, "groups": self.groups_}
             self.heterogeneity_ = heterogeneity.fit(
                 self.space_.encode(X),
                 self.classes_[codes],

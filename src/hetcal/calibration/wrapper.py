@@ -349,12 +349,27 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
                 f"Expected 2D array, got 1D array of length {X.shape[0]} instead. "
                 "Reshape your data with X.reshape(1, -1) if it is a single item."
             )
-        validate_data(self, X, reset=False, skip_check_array=True)
+        self._check_columns(X)
         output = output_of(self.estimator_, X, self.classes_)
         features = None
         if not isinstance(self.calibrator_, GlobalCalibrator):
             features = self._represented(X)
         return features, {self.output_kind_: output}
+
+    def _check_columns(self, X: Any) -> None:
+        """Compare the columns with those at fit; scikit-learn does not say which have moved."""
+        try:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        except ValueError as error:
+            frame, expected = as_frame(X), getattr(self, "feature_names_in_", None)
+            names = None if frame is None else list(frame.columns)
+            if names is None or expected is None or set(names) != set(expected):
+                raise
+            place = next(j for j, name in enumerate(expected) if names[j] != name)
+            raise ValueError(
+                f"{error}Column {place} was {expected[place]!r} and is {names[place]!r}. Reorder "
+                "them, e.g. X[list(classifier.feature_names_in_)]."
+            ) from error
 
 
 def _as_input(X: Any) -> Any:

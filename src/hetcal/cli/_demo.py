@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,12 +27,16 @@ def run_demo(*, seed: int = 0, out: Path | None = None, quiet: bool = False) -> 
     if not quiet:
         console.print(_introduction(example), soft_wrap=True)
     names = progress(method_names(), what="Calibrating", quiet=quiet)
-    predictions = {name: calibrate(example, name) for name in names}
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        predictions = {name: calibrate(example, name) for name in names}
     scores = score(example, predictions)
     console.print(_table(scores))
     if not quiet:
         for line in verdict(example, scores):
             console.print(line, soft_wrap=True)
+        for note in notes:
+            console.print(f"Note: {note.message}", style="dim", markup=False, soft_wrap=True)
         if left_out():
             console.print(
                 f"Left out: {', '.join(left_out())}, which takes minutes on the pure core.",

@@ -39,6 +39,7 @@ from hetcal.kernels.simplex import log_probabilities, zero_floor
 Matrix = NDArray[np.float64]
 
 _TREES = {"oob": 50, "paper": 100}  # as the paper's text says, and as its code does
+_LARGEST = 1e30
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,9 @@ class HiddenHeterogeneity(BaseEstimator):
         )
         self._table, self._items = table, items
         self.encoder_ = FeatureEncoder(missing="impute")
-        self._X = np.asarray(self.encoder_.fit_transform(table), dtype=np.float32)
+        # Huge values keep their sign, which is all that a split needs.
+        features = np.clip(self.encoder_.fit_transform(table), -_LARGEST, _LARGEST)
+        self._X = features.astype(np.float32)
         self.n_features_in_ = self.encoder_.n_features_in_
         self.radius_ = auto_radius(items.P) if self.radius == "auto" else float(self.radius)
         self._seed = seed_of(self.random_state)

@@ -14,6 +14,7 @@ from hetcal._validation import (
     check_groups,
     check_labels,
     check_proba,
+    check_proba_names,
     check_same_rows,
     check_sample_weight,
     check_two_classes,
@@ -58,8 +59,11 @@ def calibration_items(
     codes, names = check_labels(y, classes)
     P = check_proba(y_proba)
     check_columns_match_classes(P.shape[1], names, given=classes is not None)
+    check_proba_names(y_proba, names)
     check_two_classes(codes, names)
     weight = check_sample_weight(sample_weight, len(codes))
+    # A test must not find more because all weights were multiplied: their mean is one.
+    weight = weight / weight[weight > 0].mean()
     group_codes = check_groups(groups, len(codes))
     if (weight > 0).all():
         return X, Items(P, codes, weight, group_codes), names

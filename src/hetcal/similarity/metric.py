@@ -57,7 +57,9 @@ class MetricSimilarity(BaseSimilarity):
         if self.scale:
             # A sparse matrix would lose its zeros if it were centred.
             self.scaler_ = StandardScaler(with_mean=not sparse.issparse(Z))
-            self.scaler_.fit(Z, sample_weight=sample_weight)
+            # The weighted variance of a constant may come out below zero; it counts as constant.
+            with np.errstate(invalid="ignore"):
+                self.scaler_.fit(Z, sample_weight=sample_weight)
         self._remember(self._scaled(Z))
         self._learn()
         return self

@@ -16,6 +16,7 @@ from hetcal._validation import (
     check_groups,
     check_sample_weight,
     check_two_classes,
+    weights_as_counts,
 )
 from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
 from hetcal.calibration.beta import BetaCalibration
@@ -150,7 +151,7 @@ class HybridCalibrator(BaseCalibrator):
             scores,
             codes,
             self.classes_.shape[0],
-            weight,
+            weights_as_counts(weight),
             make_folds(codes, group_codes, _N_FOLDS, self.random_state),
             grouped=group_codes is not None,
         )

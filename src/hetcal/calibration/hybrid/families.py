@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neighbors import NearestNeighbors
 
+from hetcal._compat import threadpool_limits
 from hetcal.calibration.base import GlobalCalibrator, Matrix, Scores
 from hetcal.calibration.hybrid.problem import Problem, clipped_logs, rows_of
 from hetcal.kernels import forest as kernel
@@ -309,7 +310,7 @@ class BoostingFamily(Family):
         self.n_classes_ = problem.n_classes
         Z = self.space_.transform(problem.features, problem.scores)
         self.known_ = ~np.isnan(Z).all(axis=0)  # a column without any value cannot be binned
-        self.model_ = HistGradientBoostingClassifier(
+        model = HistGradientBoostingClassifier(
             learning_rate=0.06,
             max_iter=120,
             max_leaf_nodes=12,
@@ -317,13 +318,19 @@ class BoostingFamily(Family):
             min_samples_leaf=int(np.clip(problem.n_items // 40, 3, 20)),
             early_stopping=False,
             random_state=self.seed,
-        ).fit(Z[:, self.known_], problem.codes, sample_weight=problem.weighted)
+        )
+        # Small sets gain nothing from threads, and on a busy machine waiting threads cost a lot.
+        with threadpool_limits(1, user_api="openmp"):
+            self.model_ = model.fit(
+                Z[:, self.known_], problem.codes, sample_weight=problem.weighted
+            )
         return self
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
         """Return the boosted probabilities, zero for classes that no item had."""
         Z = self.space_.transform(features, scores)
-        said = self.model_.predict_proba(Z[:, self.known_])
+        with threadpool_limits(1, user_api="openmp"):
+            said = self.model_.predict_proba(Z[:, self.known_])
         Q = np.zeros((said.shape[0], self.n_classes_))
         Q[:, self.model_.classes_] = said
         return [Q]
