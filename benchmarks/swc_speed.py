@@ -3,6 +3,7 @@
     python benchmarks/swc_speed.py                      # moons alone
     HETCAL_DATA=folder python benchmarks/swc_speed.py   # also mnist-4v9, mnist10, letter
     python benchmarks/swc_speed.py --large              # 1 million rows, 100 000 items, peak memory
+    python benchmarks/swc_speed.py --growth             # with rows, items and threads
 
 All times are CPU seconds of one thread. The loop is timed on a few test rows and scaled to all of
 them; the largest difference from its results stands beside the times.
@@ -191,14 +192,44 @@ def measure_large(n_test: int = 1_000_000, n_cal: int = 100_000, d: int = 20) ->
     )
 
 
+def measure_growth(d: int = 20) -> None:
+    """Print how the plain vote grows with rows and items, and what a second thread brings."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200_000, d))
+    for n_cal in (1_000, 4_000, 16_000, 64_000):
+        Z_cal = rng.standard_normal((n_cal, d))
+        y = (Z_cal[:, 0] + Z_cal[:, 1] * Z_cal[:, 2] + rng.normal(size=n_cal) > 0).astype(np.int32)
+        fit_s, forest = cpu_time(lambda Z_cal=Z_cal, y=y: fk.fit_forest(Z_cal, y, 2), 1)
+        mass = fk.leaf_class_mass(forest.n_leaves, fk.apply(forest, Z_cal), y, 2)
+        rows = {}
+        for n in (20_000, 200_000):
+            seconds, _ = cpu_time(lambda n=n, f=forest, m=mass: fk.vote(f, Z[:n], m), 3)
+            rows[n] = 1e6 * seconds / n
+        wall = {}
+        for threads in (1, 2):
+            start = time.perf_counter()
+            fk.vote(forest, Z, mass, threads)
+            wall[threads] = time.perf_counter() - start
+        print(
+            f"{n_cal:6} items: fit {fit_s:6.2f} s; {rows[20_000]:.2f} microseconds a row at 20 000"
+            f" rows, {rows[200_000]:.2f} at 200 000; two threads {wall[1] / wall[2]:.2f} times as"
+            " fast (wall)",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--large", action="store_true", help="1 million rows, 100 000 items")
+    parser.add_argument("--growth", action="store_true", help="with rows, items and threads")
     parser.add_argument("--only", help="name of one case")
     arguments = parser.parse_args()
     if arguments.large:
         measure_large()
+        return
+    if arguments.growth:
+        measure_growth()
         return
     for case in cases():
         if arguments.only not in (None, case.name):

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neighbors import NearestNeighbors
 
@@ -22,20 +22,22 @@ from hetcal.calibration.hybrid.problem import Problem, clipped_logs, rows_of
 from hetcal.kernels import forest as kernel
 
 
-class Family(ABC):
+class Family(BaseEstimator, ABC):
     """Experts that are fitted together.
 
     Attributes
     ----------
-    names : tuple of str
-        One name per expert.
     uses_model : bool
         Whether these experts look at the classifier's probabilities at all.
     """
 
-    names: tuple[str, ...]
     uses_model: bool = True
     in_base: bool = False  # whether its experts belong to the mean that a blend must beat
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """One name per expert."""
 
     @abstractmethod
     def fit(self, problem: Problem) -> Self:
@@ -49,16 +51,12 @@ class Family(ABC):
         """Return one honest prediction (n, K) per expert for the calibration items."""
         return self.cross_fitted(problem)
 
-    @abstractmethod
-    def fresh(self) -> Family:
-        """Return an unfitted copy."""
-
     def cross_fitted(self, problem: Problem) -> list[Matrix]:
         """Fit without each fold in turn and predict the items left out."""
         honest = [np.full((problem.n_items, problem.n_classes), np.nan) for _ in self.names]
         for fold in np.unique(problem.folds):
             out = problem.folds == fold
-            fitted = self.fresh().fit(problem.part(~out))
+            fitted = clone(self).fit(problem.part(~out))
             said = fitted.predict(problem.features[out], rows_of(problem.scores, out))
             for total, part in zip(honest, said, strict=True):
                 total[out] = part
@@ -69,74 +67,87 @@ class GlobalFamily(Family):
     """One global map; honest predictions are cross-fitted."""
 
     def __init__(self, name: str, calibrator: GlobalCalibrator, *, in_base: bool = False):
-        self.names = (name,)
+        self.name = name
         self.calibrator = calibrator
         self.in_base = in_base
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the map."""
+        return (self.name,)
+
     def fit(self, problem: Problem) -> Self:
         """Fit the map."""
-        self.calibrator.input_kind_ = "y_proba"
-        self.calibrator.classes_ = np.arange(problem.n_classes)
-        self.calibrator._fit_map(problem.scores, problem.codes, problem.weight)
+        self.map_ = clone(self.calibrator)
+        self.map_.input_kind_ = "y_proba"
+        self.map_.classes_ = np.arange(problem.n_classes)
+        self.map_._fit_map(problem.scores, problem.codes, problem.weight)
         return self
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
         """Apply the map."""
-        return [self.calibrator._apply_map(scores)]
-
-    def fresh(self) -> GlobalFamily:
-        """Return an unfitted copy."""
-        return GlobalFamily(self.names[0], clone(self.calibrator), in_base=self.in_base)
+        return [self.map_._apply_map(scores)]
 
 
-class ProximityFamily(Family):
-    """Votes weighted by powers of the proximity in one forest on [X, log p]."""
+class ForestFamily(Family):
+    """A forest on [X, log p], or on X alone, and the leaves of the calibration items in it."""
 
-    def __init__(
-        self,
-        powers: tuple[float, ...] = (2.0, 8.0),
-        *,
-        trees: str = "extra",
-        n_estimators: int = 300,
-        with_model: bool = True,
-        seed: int = 0,
-        n_jobs: int | None = None,
-    ):
-        self.powers = powers
-        self.trees = trees
-        self.n_estimators = n_estimators
-        self.uses_model = with_model
-        self.seed = seed
-        self.n_jobs = n_jobs
-        suffix = "" if with_model else "-x"
-        self.names = tuple(f"{trees}-proximity^{power:g}{suffix}" for power in powers)
+    n_estimators: int
+    with_model: bool
+    seed: int
+    n_jobs: int | None
 
-    def fresh(self) -> ProximityFamily:
-        """Return an unfitted copy."""
-        return ProximityFamily(
-            self.powers,
-            trees=self.trees,
-            n_estimators=self.n_estimators,
-            with_model=self.uses_model,
-            seed=self.seed,
-            n_jobs=self.n_jobs,
-        )
+    @property
+    def uses_model(self) -> bool:  # type: ignore[override]
+        """Whether the forest sees the classifier's probabilities."""
+        return self.with_model
 
-    def fit(self, problem: Problem) -> Self:
-        """Grow the forest and index its leaves."""
-        self.space_ = LogSpace(with_model=self.uses_model).fit(problem)
+    def _grow(self, problem: Problem, *, splitter: str = "best", min_samples_leaf: int = 1) -> None:
+        self.space_ = LogSpace(with_model=self.with_model).fit(problem)
         Z = self.space_.transform(problem.features, problem.scores)
         self.forest_ = kernel.fit_forest(
             Z,
             problem.codes,
             problem.n_classes,
             n_estimators=self.n_estimators,
-            splitter="random" if self.trees == "extra" else "best",
+            splitter=splitter,
+            min_samples_leaf=min_samples_leaf,
             sample_weight=problem.weighted,
             random_state=self.seed,
             n_jobs=self.n_jobs,
         )
         self.leaves_ = kernel.apply(self.forest_, Z, self.n_jobs)
+
+    def _suffix(self) -> str:
+        return "" if self.with_model else "-x"
+
+
+class ProximityFamily(ForestFamily):
+    """Votes weighted by powers of the proximity in an extra-trees forest."""
+
+    def __init__(
+        self,
+        powers: tuple[float, ...] = (2.0, 8.0),
+        *,
+        n_estimators: int = 300,
+        with_model: bool = True,
+        seed: int = 0,
+        n_jobs: int | None = None,
+    ):
+        self.powers = powers
+        self.n_estimators = n_estimators
+        self.with_model = with_model
+        self.seed = seed
+        self.n_jobs = n_jobs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per power."""
+        return tuple(f"proximity^{power:g}{self._suffix()}" for power in self.powers)
+
+    def fit(self, problem: Problem) -> Self:
+        """Grow the forest and index its leaves."""
+        self._grow(problem, splitter="random")
         self.index_ = kernel.build_index(self.forest_.n_leaves, self.leaves_)
         self.codes_, self.weight_ = problem.codes, problem.weight
         self.n_classes_ = problem.n_classes
@@ -190,8 +201,8 @@ class ProximityFamily(Family):
         ]
 
 
-class ForestVoteFamily(Family):
-    """The forest's own vote on [X, log p]: what retraining a random forest would give."""
+class ForestVoteFamily(ForestFamily):
+    """The forest's own vote: what retraining a random forest would give."""
 
     def __init__(
         self,
@@ -204,36 +215,18 @@ class ForestVoteFamily(Family):
     ):
         self.min_samples_leaf = min_samples_leaf
         self.n_estimators = n_estimators
-        self.uses_model = with_model
+        self.with_model = with_model
         self.seed = seed
         self.n_jobs = n_jobs
-        self.names = (f"forest-leaf{min_samples_leaf}{'' if with_model else '-x'}",)
 
-    def fresh(self) -> ForestVoteFamily:
-        """Return an unfitted copy."""
-        return ForestVoteFamily(
-            self.min_samples_leaf,
-            n_estimators=self.n_estimators,
-            with_model=self.uses_model,
-            seed=self.seed,
-            n_jobs=self.n_jobs,
-        )
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The size of the smallest leaf."""
+        return (f"forest-leaf{self.min_samples_leaf}{self._suffix()}",)
 
     def fit(self, problem: Problem) -> Self:
         """Grow the forest and keep the class frequencies of the items each leaf was grown on."""
-        self.space_ = LogSpace(with_model=self.uses_model).fit(problem)
-        Z = self.space_.transform(problem.features, problem.scores)
-        self.forest_ = kernel.fit_forest(
-            Z,
-            problem.codes,
-            problem.n_classes,
-            n_estimators=self.n_estimators,
-            min_samples_leaf=self.min_samples_leaf,
-            sample_weight=problem.weighted,
-            random_state=self.seed,
-            n_jobs=self.n_jobs,
-        )
-        self.leaves_ = kernel.apply(self.forest_, Z, self.n_jobs)
+        self._grow(problem, min_samples_leaf=self.min_samples_leaf)
         self.mass_ = kernel.leaf_frequencies(
             self.forest_, self.leaves_, problem.codes, problem.n_classes, problem.weight
         )
@@ -259,11 +252,11 @@ class NeighbourFamily(Family):
         self.n_neighbors = n_neighbors
         self.power = power
         self.logs = logs
-        self.names = (f"{n_neighbors}-nearest-{'log' if logs else 'p'}",)
 
-    def fresh(self) -> NeighbourFamily:
-        """Return an unfitted copy."""
-        return NeighbourFamily(self.n_neighbors, self.power, logs=self.logs)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How many neighbours, and in which space."""
+        return (f"{self.n_neighbors}-nearest-{'log' if self.logs else 'p'}",)
 
     def fit(self, problem: Problem) -> Self:
         """Keep the items."""
@@ -295,14 +288,13 @@ class NeighbourFamily(Family):
 class BoostingFamily(Family):
     """Gradient boosting on [X, log p], cross-fitted: what retraining a boosted model would give."""
 
-    names = ("boosting",)
-
     def __init__(self, *, seed: int = 0):
         self.seed = seed
 
-    def fresh(self) -> BoostingFamily:
-        """Return an unfitted copy."""
-        return BoostingFamily(seed=self.seed)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One boosted model."""
+        return ("boosting",)
 
     def fit(self, problem: Problem) -> Self:
         """Boost."""
