@@ -1,1 +1,1 @@
-"""Under construction."""
+"""The paper's experiments; so far its figures, see :mod:`hetcal.experiments.published`."""
