@@ -83,6 +83,7 @@ def test_calibrators_by_name(estimator, check):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
 @parametrize_with_checks(
     [CalibratorAsClassifier(get_calibrator(name)) for name in LONG],
     expected_failed_checks=_expected_failures,
