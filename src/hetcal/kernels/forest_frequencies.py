@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal.kernels.forest_model import Forest
-from hetcal.kernels.forest_vote import _DENSE_CLASSES, LeafMass
+from hetcal.kernels.forest_vote import LeafMass
 
 
 def leaf_frequencies(
@@ -45,11 +45,5 @@ def leaf_frequencies(
     )
     mass = (grown.T.tocsr() @ labels).tocsr()
     total = np.asarray(mass.sum(axis=1)).ravel()
-    mass = sparse.diags_array(1.0 / np.where(total > 0, total, 1.0)) @ mass
-    if n_classes <= _DENSE_CLASSES:
-        return LeafMass(n_classes, np.ascontiguousarray(mass.toarray()))
-    mass = mass.tocsr()
-    mass.sort_indices()
-    return LeafMass(
-        n_classes, mass.data, mass.indptr.astype(np.int64), mass.indices.astype(np.int32)
-    )
+    frequencies = sparse.diags_array(1.0 / np.where(total > 0, total, 1.0)) @ mass
+    return LeafMass.from_sparse(frequencies.tocsr())

@@ -39,6 +39,17 @@ class LeafMass:
     indptr: NDArray[np.int64] | None = None
     classes: NDArray[np.int32] | None = None
 
+    @classmethod
+    def from_sparse(cls, mass: sparse.csr_array) -> LeafMass:
+        """Store a sparse matrix (n_leaves, n_classes), in full where there are few classes."""
+        n_classes = mass.shape[1]
+        if n_classes <= _DENSE_CLASSES:
+            return cls(n_classes, np.ascontiguousarray(mass.toarray()))
+        mass.sort_indices()
+        return cls(
+            n_classes, mass.data, mass.indptr.astype(np.int64), mass.indices.astype(np.int32)
+        )
+
     @property
     def n_leaves(self) -> int:
         """Number of leaves."""
@@ -160,13 +171,7 @@ def _leaf_class_mass_pure(
     labels = sparse.csr_array(
         (weight, codes, np.arange(len(codes) + 1)), shape=(len(codes), n_classes)
     )
-    mass = (indicator(leaves, n_leaves).T.tocsr() @ labels).tocsr()
-    if n_classes <= _DENSE_CLASSES:
-        return LeafMass(n_classes, mass.toarray())
-    mass.sort_indices()
-    return LeafMass(
-        n_classes, mass.data, mass.indptr.astype(np.int64), mass.indices.astype(np.int32)
-    )
+    return LeafMass.from_sparse((indicator(leaves, n_leaves).T.tocsr() @ labels).tocsr())
 
 
 def _apply_pure(forest: Forest, Z: NDArray[Any]) -> NDArray[np.int32]:
