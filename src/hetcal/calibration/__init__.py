@@ -7,6 +7,7 @@ from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.isotonic import IsotonicCalibration
 from hetcal.calibration.platt import PlattScaling
 from hetcal.calibration.precomputed import PrecomputedProba
+from hetcal.calibration.preserving import LabelPreserving
 from hetcal.calibration.registry import get_calibrator, list_calibrators, register_calibrator
 from hetcal.calibration.similarity import SimilarityCalibrator
 from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
@@ -22,6 +23,7 @@ __all__ = [
     "HistogramBinning",
     "HybridCalibrator",
     "IsotonicCalibration",
+    "LabelPreserving",
     "LocallyCalibratedClassifier",
     "PlattScaling",
     "PrecomputedProba",

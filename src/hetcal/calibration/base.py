@@ -73,6 +73,7 @@ class BaseCalibrator(BaseEstimator, ABC):
     """
 
     classes: Any
+    uses_features: bool = True  # whether X matters, or may be None
 
     def _fit_scores(self, X: Any, y: Any, y_proba: Any, logits: Any) -> tuple[Scores, NDArray]:
         """Check the calibration items, set ``classes_``, return scores and label codes."""
@@ -131,6 +132,8 @@ class GlobalCalibrator(BaseCalibrator):
 
     Subclasses implement :meth:`_fit_map` and :meth:`_apply_map` on checked arrays.
     """
+
+    uses_features = False
 
     def __init__(self, *, classes: Any = None):
         self.classes = classes

@@ -15,6 +15,7 @@ from hetcal.calibration.histogram import HistogramBinning
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.isotonic import IsotonicCalibration
 from hetcal.calibration.platt import PlattScaling
+from hetcal.calibration.preserving import LabelPreserving
 from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
 from hetcal.calibration.uncalibrated import Uncalibrated
 from hetcal.calibration.vector import VectorScaling
@@ -69,7 +70,9 @@ def list_calibrators() -> list[str]:
     return list(_ENTRIES)
 
 
-def get_calibrator(name: str, *, preset: str | None = None, **params: Any) -> BaseCalibrator:
+def get_calibrator(
+    name: str, *, preset: str | None = None, preserve: str | None = None, **params: Any
+) -> BaseCalibrator:
     """Return an unfitted calibrator by its short name.
 
     Parameters
@@ -81,6 +84,9 @@ def get_calibrator(name: str, *, preset: str | None = None, **params: Any) -> Ba
     preset : {None, "paper"}, optional
         "paper" gives the variant of the published experiments; every name takes it, also where
         there is only one variant.
+    preserve : {None, "label"}, optional
+        "label": no predicted class changes, at the smallest change of the probabilities; see
+        :class:`~hetcal.calibration.preserving.LabelPreserving`.
     **params
         Parameters of the estimator; they win over the preset.
 
@@ -107,7 +113,16 @@ def get_calibrator(name: str, *, preset: str | None = None, **params: Any) -> Ba
     entry = _ENTRIES[name]
     # A preset may hold estimators; every calibrator gets its own.
     published = deepcopy(dict(entry.paper)) if preset == "paper" else {}
-    return entry.factory(**(published | params))
+    return preserving(entry.factory(**(published | params)), preserve)
+
+
+def preserving(calibrator: BaseCalibrator, preserve: str | None) -> BaseCalibrator:
+    """Return the calibrator, kept from changing what ``preserve`` names."""
+    if preserve not in (None, "label"):
+        raise ValueError(f"Unknown preserve={preserve!r}. Pass preserve='label', or leave it out.")
+    if preserve is None:
+        return calibrator
+    return LabelPreserving(calibrator, classes=calibrator.classes)
 
 
 register_calibrator("uncalibrated", Uncalibrated)

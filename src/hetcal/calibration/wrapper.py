@@ -27,10 +27,9 @@ from hetcal._validation import (
     check_two_classes,
 )
 from hetcal._validation.containers import as_array, as_frame
-from hetcal.calibration.base import GlobalCalibrator
 from hetcal.calibration.crossfit import cross_fit, fit_weighted, output_kind, output_of
 from hetcal.calibration.precomputed import PrecomputedProba
-from hetcal.calibration.registry import get_calibrator, list_calibrators
+from hetcal.calibration.registry import get_calibrator, list_calibrators, preserving
 
 Matrix = NDArray[np.float64]
 
@@ -82,6 +81,9 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         How an unfitted model is cross-fitted. None: five folds, shuffled and stratified by class;
         with ``groups`` every group stays in one fold. Rows that a splitter never tests do not
         calibrate. Ignored for frozen models and precomputed probabilities.
+    preserve : {None, "label"}, optional
+        "label": calibration changes no predicted class;
+        ``calibrator_.price_`` says what that costs in Brier score.
     n_jobs : int, optional
         Folds fitted at the same time.
     random_state : int, RandomState or None, default=None
@@ -134,6 +136,7 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         *,
         features: Any = None,
         cv: Any = None,
+        preserve: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ):
@@ -141,6 +144,7 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         self.calibrator = calibrator
         self.features = features
         self.cv = cv
+        self.preserve = preserve
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -190,7 +194,7 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         features, output = self._new_items(X)
         if not return_support:
             return self.calibrator_.predict_proba(features, **output)
-        if isinstance(self.calibrator_, GlobalCalibrator):
+        if not _uses_features(self.calibrator_):
             raise ValueError(
                 f"{type(self.calibrator_).__name__} looks at the probabilities alone, so its items "
                 "have no support. Use a similarity calibrator, e.g. calibrator='swc'."
@@ -247,7 +251,8 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         if calibrator is None:
             known = list_calibrators()
             calibrator = next(name for name in _DEFAULT_CALIBRATORS if name in known)
-        return get_calibrator(calibrator) if isinstance(calibrator, str) else clone(calibrator)
+        made = get_calibrator(calibrator) if isinstance(calibrator, str) else clone(calibrator)
+        return preserving(made, self.preserve)
 
     def _calibrator_of_features(self) -> Any:
         """Return the calibrator if it looks at features, None if it does not (or is unknown)."""
@@ -255,7 +260,7 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
             calibrator = self._make_calibrator()
         except (TypeError, ValueError):  # fit says what is wrong; tags must be there before
             return None
-        return None if isinstance(calibrator, GlobalCalibrator) else calibrator
+        return calibrator if _uses_features(calibrator) else None
 
     def _checked_labels(
         self, X: Any, y: Any, sample_weight: Any
@@ -318,7 +323,7 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         if groups is not None and has_fit_parameter(calibrator, "groups"):
             options["groups"] = groups[rows]
         features = None
-        if not isinstance(calibrator, GlobalCalibrator):
+        if _uses_features(calibrator):
             features = self._fit_features(_safe_indexing(X, rows), y[rows])
         # The columns follow the model, also where a class is missing from y.
         calibrator.set_params(classes=self.classes_)
@@ -352,7 +357,7 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         self._check_columns(X)
         output = output_of(self.estimator_, X, self.classes_)
         features = None
-        if not isinstance(self.calibrator_, GlobalCalibrator):
+        if _uses_features(self.calibrator_):
             features = self._represented(X)
         return features, {self.output_kind_: output}
 
@@ -370,6 +375,11 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
                 f"{error}Column {place} was {expected[place]!r} and is {names[place]!r}. Reorder "
                 "them, e.g. X[list(classifier.feature_names_in_)]."
             ) from error
+
+
+def _uses_features(calibrator: Any) -> bool:
+    """Return whether the calibrator looks at X; one that does not say is given it."""
+    return getattr(calibrator, "uses_features", True)
 
 
 def _as_input(X: Any) -> Any:
