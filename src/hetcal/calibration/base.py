@@ -29,6 +29,7 @@ from hetcal._validation import (
     check_two_classes,
     weights_as_counts,
 )
+from hetcal._validation.frames import TablesAsColumns
 from hetcal.kernels.simplex import log_probabilities, zero_floor
 
 Matrix = NDArray[np.float64]
@@ -57,7 +58,7 @@ class Scores:
         return cls(np.exp(log_proba), log_proba)
 
 
-class BaseCalibrator(BaseEstimator, ABC):
+class BaseCalibrator(TablesAsColumns, BaseEstimator, ABC):
     """Common ground of global and similarity-based calibrators.
 
     Parameters

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._validation import FeatureEncoder, check_columns_match_classes, check_proba
+from hetcal._validation.frames import TablesAsColumns
 from hetcal.heterogeneity import honest
 from hetcal.heterogeneity.cells import (
     NET_STEPS,
@@ -61,7 +62,7 @@ class HeterogeneityTest:
     n_null: int
 
 
-class HiddenHeterogeneity(BaseEstimator):
+class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
     r"""How much a classifier's probabilities hide, near each probability vector.
 
     Hidden heterogeneity (HH) near p is the improvement in Brier score that a local model g, which

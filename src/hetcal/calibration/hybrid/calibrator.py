@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -19,54 +20,42 @@ from hetcal._validation import (
     weights_as_counts,
 )
 from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
-from hetcal.calibration.beta import BetaCalibration
-from hetcal.calibration.hybrid.families import (
-    BoostingFamily,
-    Family,
-    ForestVoteFamily,
-    GlobalFamily,
-    NeighbourFamily,
-    ProximityFamily,
-)
+from hetcal.calibration.hybrid.forests import ProximityFamily
+from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.problem import Problem, make_folds, rows_of
+from hetcal.calibration.hybrid.recalibration import Recalibration
 from hetcal.calibration.hybrid.stacking import (
     cautious_share,
-    convex_weights,
     cross_fitted_blend,
+    filled,
+    learned_weights,
+    reliance,
 )
-from hetcal.calibration.isotonic import IsotonicCalibration
-from hetcal.calibration.platt import PlattScaling
-from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
-from hetcal.calibration.uncalibrated import Uncalibrated
-from hetcal.kernels.scaling import apply_softmax_map, fit_temperature, smoothed_targets
-from hetcal.kernels.simplex import log_probabilities
 
 _BASE = "mean-of-maps"
 _N_FOLDS = 5
-_ISOTONIC_ITEMS = 200
-# Boosting is admitted while items x features x classes stays below this (a few seconds per fold).
-_BOOSTING_COST = 1_500_000
-_BOOSTING_FEATURES = 300
-_EXPERTS = ("proximity", "forests", "neighbours", "boosting")
 _BLOCK_ROWS = 1 << 14
-_FLOOR = 1e-9
-_LITTLE_RELIANCE = 0.05
+_LITTLE_RELIANCE = 0.01
 
 
 class HybridCalibrator(BaseCalibrator):
     """Blend global maps, votes of similar items and retrained models by their honest predictions.
 
     Every expert predicts each calibration item without having used its label. Convex weights then
-    minimise the Brier score of the blend; the blend replaces the plain mean of a few global maps
-    only as far as its gain exceeds what noise could have made (one standard error); a last
-    temperature corrects what blending leaves under-confident.
+    minimise the Brier score of the blend, with a pull towards equal weights that counts as much as
+    five items. The blend replaces the plain mean of a few global maps only as far as its gain
+    exceeds what noise, and one imagined mistake, could have made. A last temperature corrects what
+    blending leaves under-confident.
 
     Parameters
     ----------
-    experts : "auto" or sequence of str, default="auto"
-        Which local experts join the global maps: ``"proximity"`` (votes of similar items),
-        ``"forests"`` and ``"boosting"`` (retrained on features and probabilities),
-        ``"neighbours"``. ``"auto"``: all of them, boosting only where it takes seconds.
+    experts : "auto" or sequence, default="auto"
+        Which local experts join the global maps. Each is the name of a family: ``"proximity"``
+        (votes of similar items), ``"forests"`` and ``"boosting"`` (retrained on features and
+        probabilities), ``"neighbours"``, ``"kernel"`` (smooth functions of the features); or the
+        name of a calibrator (:func:`hetcal.list_calibrators`); or a calibrator; or a scikit-learn
+        classifier with ``predict_proba``, which is trained on the standardised features and
+        log-probabilities. ``"auto"``: all families, boosting only where it takes seconds.
     caution : float, default=1.0
         Standard errors that the gain over the mean of global maps must exceed. 0 trusts the blend
         fully; large values keep the global maps.
@@ -87,8 +76,10 @@ class HybridCalibrator(BaseCalibrator):
         it uses the classifier's probabilities at all.
     share_ : float
         How far the blend replaces the mean of the global maps, in [0, 1].
-    temperature_ : float
-        The last temperature.
+    weights_ : ndarray
+        Weights inside the blend: of the mean of the global maps, then of each expert.
+    inverse_temperature_ : float
+        One over the last temperature; above 1 it sharpens.
     reliance_on_model_ : float
         Share of the gain over class frequencies that would be lost without the classifier's
         probabilities, in [0, 1]. Near zero the calibration set has become a training set, and a
@@ -156,9 +147,17 @@ class HybridCalibrator(BaseCalibrator):
             grouped=group_codes is not None,
         )
         self.n_features_in_ = self.encoder_.n_features_in_
-        self.families_ = [family.fit(problem) for family in self._families(problem)]
-        said = [family.honest(problem) for family in self.families_]
-        self._weigh(self._with_base(said), problem)
+        library = Library(
+            problem, self.n_estimators, self.random_state, self.n_jobs, self.input_kind_
+        )
+        families = [*library.global_maps(), *library.wanted(self.experts)]
+        self.bystanders_ = library.bystanders(families)
+        for family in (*families, *self.bystanders_):
+            family.fit(problem)
+        said = [family.honest(problem) for family in families]
+        self.families_ = families
+        self._weigh(said, problem)
+        self._compare_without_model(said, problem)
         return self
 
     def predict_proba(
@@ -171,18 +170,14 @@ class HybridCalibrator(BaseCalibrator):
     ) -> Any:
         """Return calibrated probabilities, and on request the calibration support behind them."""
         features, scores = self._new_items(X, y_proba, logits)
-        m = scores.proba.shape[0]
-        Q = np.empty((m, self.classes_.shape[0]))
-        for start in range(0, m, _BLOCK_ROWS):
-            rows = slice(start, min(start + _BLOCK_ROWS, m))
+        Q = np.empty((scores.proba.shape[0], self.classes_.shape[0]))
+        for rows in _blocks(Q.shape[0]):
             Q[rows] = self._blend(features[rows], rows_of(scores, rows))
-        if return_support:
-            return Q, self._proximity().support(features, scores)
-        return Q
+        return (Q, self._support(features, scores)) if return_support else Q
 
     def support(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> Matrix:
         """Return the calibration support of each item: its sum of similarities."""
-        return self._proximity().support(*self._new_items(X, y_proba, logits))
+        return self._support(*self._new_items(X, y_proba, logits))
 
     def evidence(
         self, X: Any, *, y_proba: Any = None, logits: Any = None, top: int = 10
@@ -218,56 +213,37 @@ class HybridCalibrator(BaseCalibrator):
         scores = self._new_scores(X, y_proba, logits)
         return self.encoder_.transform(X), scores
 
-    def _families(self, problem: Problem) -> list[Family]:
-        wanted = self._wanted(problem)
-        forest: dict[str, Any] = {
-            "n_estimators": self.n_estimators,
-            "seed": self.random_state,
-            "n_jobs": self.n_jobs,
-        }
-        families = _global_maps(problem)
-        if "proximity" in wanted:
-            families.append(ProximityFamily((2.0, 8.0), **forest))
-        if "forests" in wanted:
-            leaves = [leaf for leaf in (1, 3, 10) if problem.n_items >= 10 * leaf]
-            families += [ForestVoteFamily(leaf, **forest) for leaf in leaves]
-        if "neighbours" in wanted:
-            families += [NeighbourFamily(5, 3.0, logs=logs) for logs in (True, False)]
-            families.append(NeighbourFamily(10, 1.0, logs=False))
-        if "boosting" in wanted:
-            families.append(BoostingFamily(seed=self.random_state))
-        # Twins that never see p: what the calibration set could do without the classifier.
-        families.append(ProximityFamily((8.0,), with_model=False, **forest))
-        families.append(ForestVoteFamily(1, with_model=False, **forest))
-        return families
+    def _support(self, features: Matrix, scores: Scores) -> Matrix:
+        family = self._proximity()
+        support = np.empty(scores.proba.shape[0])
+        for rows in _blocks(support.shape[0]):
+            support[rows] = family.support(features[rows], rows_of(scores, rows))
+        return support
 
-    def _wanted(self, problem: Problem) -> tuple[str, ...]:
-        if isinstance(self.experts, str) and self.experts == "auto":
-            n, d, K = problem.n_items, problem.features.shape[1], problem.n_classes
-            cheap = d <= _BOOSTING_FEATURES and n * d * (K if K > 2 else 1) <= _BOOSTING_COST
-            return _EXPERTS if cheap else tuple(name for name in _EXPERTS if name != "boosting")
-        wanted = tuple(self.experts) if not isinstance(self.experts, str) else (self.experts,)
-        unknown = [name for name in wanted if name not in _EXPERTS]
-        if unknown:
-            raise ValueError(
-                f"experts names {unknown!r}, which hetcal does not know. Pass 'auto' or some of "
-                f"{', '.join(_EXPERTS)}."
-            )
-        return wanted
-
-    def _weigh(self, said: Matrix, problem: Problem) -> None:
+    def _weigh(self, said: list[list[Matrix]], problem: Problem) -> None:
+        """Learn weights, share and temperature from honest predictions."""
         truth, weight, folds = problem.onehot, problem.weight, problem.folds
-        base = said[0]
-        self.weights_ = convex_weights(said, truth, weight)
-        blend = cross_fitted_blend(said, truth, weight, folds)
+        base = self._choose_base(said, problem)
+        every = np.stack([base, *(filled(Q, base) for part in said for Q in part)])
+        self.weights_ = learned_weights(every, truth, weight)
+        blend = cross_fitted_blend(every, truth, weight, folds)
         self.share_ = cautious_share(blend, base, truth, weight, self.caution)
         honest = (1 - self.share_) * base + self.share_ * blend
-        targets = smoothed_targets(problem.codes, problem.n_classes, weight)
-        fitted = fit_temperature(log_probabilities(honest, _FLOOR), targets, weight)
-        self.inverse_temperature_ = float(fitted.scale[0])
-        self.out_of_sample_proba_ = self._sharpened(honest)
-        self.experts_ = self._table(said, problem)
-        self.reliance_on_model_ = self._reliance(said, problem)
+        self.recalibration_ = Recalibration().fit(honest, problem, self.caution)
+        self.inverse_temperature_ = self.recalibration_.inverse_temperature_
+        self.out_of_sample_proba_ = self.recalibration_.apply(honest)
+        self.experts_ = self._table(every, problem)
+
+    def _compare_without_model(self, said: list[list[Matrix]], problem: Problem) -> None:
+        """Find out what the calibration items could do without the classifier, and say so."""
+        alone = [
+            Q
+            for family, part in zip(self.families_, said, strict=True)
+            for Q in part
+            if not family.uses_model
+        ]
+        alone += [Q for family in self.bystanders_ for Q in family.honest(problem)]
+        self.reliance_on_model_ = reliance(alone, self.out_of_sample_proba_, problem)
         if self.reliance_on_model_ < _LITTLE_RELIANCE:
             warnings.warn(
                 "The calibration set has become a training set: without the classifier's "
@@ -277,20 +253,6 @@ class HybridCalibrator(BaseCalibrator):
                 HetcalWarning,
                 stacklevel=3,
             )
-
-    def _reliance(self, said: Matrix, problem: Problem) -> float:
-        """Return the share of the blend's gain over class frequencies that is lost without p."""
-        truth, weight = problem.onehot, problem.weight
-        alone = said[~self.experts_["uses_model"].to_numpy()]
-        without = cross_fitted_blend(alone, truth, weight, problem.folds)
-        known = weight @ truth / weight.sum()
-
-        def brier(Q: Matrix) -> float:
-            return float(weight @ ((Q - truth) ** 2).sum(axis=1) / weight.sum())
-
-        full = brier(self.out_of_sample_proba_)
-        gain = brier(np.broadcast_to(known, truth.shape)) - full
-        return float(np.clip((brier(without) - full) / gain, 0.0, 1.0)) if gain > 0 else 1.0
 
     def _table(self, said: Matrix, problem: Problem) -> pd.DataFrame:
         loss = ((said - problem.onehot) ** 2).sum(axis=2)
@@ -311,44 +273,50 @@ class HybridCalibrator(BaseCalibrator):
         )
 
     def _blend(self, features: Matrix, scores: Scores) -> Matrix:
-        said = self._with_base([family.predict(features, scores) for family in self.families_])
-        blend = np.tensordot(self.weights_, said, axes=1)
-        return self._sharpened((1 - self.share_) * said[0] + self.share_ * blend)
-
-    def _sharpened(self, Q: Matrix) -> Matrix:
-        K = Q.shape[1]
-        return apply_softmax_map(
-            log_probabilities(Q, _FLOOR), np.full(K, self.inverse_temperature_), np.zeros(K)
-        )
-
-    def _with_base(self, said: list[list[Matrix]]) -> Matrix:
-        """Put the mean of the global maps first; whoever has nothing to say repeats it."""
-        in_base = [
-            Q
-            for family, part in zip(self.families_, said, strict=True)
-            for Q in part
-            if family.in_base
+        """Ask the experts that have a say, and nobody else."""
+        weight = iter(self.weights_[1:] * self.share_)
+        shares = [[next(weight) for _ in family.names] for family in self.families_]
+        said = [
+            family.predict(features, scores) if in_base or any(part) else []
+            for family, in_base, part in zip(self.families_, self.in_base_, shares, strict=True)
         ]
-        base = np.mean(in_base, axis=0)
-        rows = [base] + [np.where(np.isnan(Q), base, Q) for part in said for Q in part]
-        return np.stack(rows)
+        base = self._base(said)
+        blend = (1 - self.share_ + self.share_ * self.weights_[0]) * base
+        for part, experts in zip(shares, said, strict=True):
+            for w, Q in zip(part, experts, strict=bool(experts)):
+                if w > 0:
+                    blend += w * filled(Q, base)
+        return self.recalibration_.apply(blend)
+
+    def _choose_base(self, said: list[list[Matrix]], problem: Problem) -> Matrix:
+        """Let who may join the base do so if it is no worse, and return the honest base."""
+        self.in_base_ = [family.in_base for family in self.families_]
+        loss = problem.weight @ ((self._base(said) - problem.onehot) ** 2).sum(axis=1)
+        self.in_base_ = [
+            family.in_base
+            or (
+                family.may_join_base
+                and problem.weight @ ((part[0] - problem.onehot) ** 2).sum(axis=1) <= loss
+            )
+            for family, part in zip(self.families_, said, strict=True)
+        ]
+        return self._base(said)
+
+    def _base(self, said: list[list[Matrix]]) -> Matrix:
+        """Return the mean of the global maps of the base."""
+        parts = zip(self.in_base_, said, strict=True)
+        return np.mean([Q for in_base, part in parts if in_base for Q in part], axis=0)
 
     def _proximity(self) -> ProximityFamily:
         """Return the first proximity: with the classifier's probabilities where that was wanted."""
-        return next(f for f in self.families_ if isinstance(f, ProximityFamily))
+        return next(
+            family
+            for family in (*self.families_, *self.bystanders_)
+            if isinstance(family, ProximityFamily)
+        )
 
 
-def _global_maps(problem: Problem) -> list[Family]:
-    """Return the global maps; those of the base are averaged into what a blend must beat."""
-    maps: list[Family] = [
-        GlobalFamily("temperature", TemperatureScaling(), in_base=True),
-        GlobalFamily("beta", BetaCalibration(), in_base=True),
-        GlobalFamily("uncalibrated", Uncalibrated()),
-        GlobalFamily("bcts", BiasCorrectedTemperatureScaling()),
-    ]
-    if problem.n_classes == 2:
-        platt = PlattScaling(score="proba", targets="platt")
-        maps.append(GlobalFamily("platt-p", platt, in_base=True))
-    if problem.n_items >= _ISOTONIC_ITEMS:
-        maps.append(GlobalFamily("isotonic", IsotonicCalibration(), in_base=True))
-    return maps
+def _blocks(n_rows: int) -> Iterator[slice]:
+    """Cut many rows into blocks, so that memory does not grow with them."""
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        yield slice(start, min(start + _BLOCK_ROWS, n_rows))

@@ -6,14 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from hetcal.calibration.hybrid.problem import Problem
+
 Matrix = NDArray[np.float64]
 
 # Weight of the equation "the weights sum to one" in the least squares; they are normalised after.
 _SUM_TO_ONE = 1e3
+# How many items it takes to move the weights away from equal shares; and who is not worth asking.
+_PRIOR_ITEMS = 5.0
+_LEAST_WEIGHT = 0.01
 _SHARES = np.linspace(0.0, 1.0, 41)
 
 
-def convex_weights(said: Matrix, truth: Matrix, weight: Matrix) -> Matrix:
+def convex_weights(
+    said: Matrix, truth: Matrix, weight: Matrix, *, prior_items: float = 0.0
+) -> Matrix:
     """Return the weights on the simplex that minimise the Brier score of the blend.
 
     Parameters
@@ -24,6 +31,9 @@ def convex_weights(said: Matrix, truth: Matrix, weight: Matrix) -> Matrix:
         One-hot labels.
     weight : ndarray of shape (n,)
         Weight of each item.
+    prior_items : float, default=0.0
+        Strength of a pull towards equal weights: this many times their squared distance is added
+        to the sum of Brier scores.
 
     Examples
     --------
@@ -33,18 +43,26 @@ def convex_weights(said: Matrix, truth: Matrix, weight: Matrix) -> Matrix:
     >>> convex_weights(experts, truth, np.ones(2)).round(3)
     array([1., 0.])
     """
-    J = said.shape[0]
-    flat = (said * np.sqrt(weight / weight.sum())[None, :, None]).reshape(J, -1)
-    target = (truth * np.sqrt(weight / weight.sum())[:, None]).ravel()
+    J, total = said.shape[0], weight.sum()
+    flat = (said * np.sqrt(weight / total)[None, :, None]).reshape(J, -1)
+    target = (truth * np.sqrt(weight / total)[:, None]).ravel()
     gram, product = flat @ flat.T, flat @ target
+    pull = prior_items / total
+    gram += (pull + 1e-10 * np.trace(gram) / J) * np.eye(J)
+    product += pull / J
     # A square root of the Gram matrix turns the quadratic program into a small least squares.
-    values, vectors = np.linalg.eigh(gram + 1e-10 * np.trace(gram) / J * np.eye(J))
+    values, vectors = np.linalg.eigh(gram)
     root = np.sqrt(np.maximum(values, 1e-300))
-    A = (vectors * root).T
-    b = (vectors.T @ product) / root
-    A = np.vstack([A, _SUM_TO_ONE * np.ones(J)])
-    w, _ = nnls(A, np.append(b, _SUM_TO_ONE))
+    A = np.vstack([(vectors * root).T, _SUM_TO_ONE * np.ones(J)])
+    w, _ = nnls(A, np.append((vectors.T @ product) / root, _SUM_TO_ONE))
     return w / w.sum() if w.sum() > 0 else np.full(J, 1 / J)
+
+
+def learned_weights(said: Matrix, truth: Matrix, weight: Matrix) -> Matrix:
+    """Return convex weights that few items leave near equal, zero for whoever has hardly a say."""
+    w = convex_weights(said, truth, weight, prior_items=_PRIOR_ITEMS)
+    w = np.where(w < min(_LEAST_WEIGHT, w.max()), 0.0, w)
+    return w / w.sum()
 
 
 def cross_fitted_blend(
@@ -54,7 +72,7 @@ def cross_fitted_blend(
     blend = np.empty_like(truth)
     for fold in np.unique(folds):
         out = folds == fold
-        w = convex_weights(said[:, ~out], truth[~out], weight[~out])
+        w = learned_weights(said[:, ~out], truth[~out], weight[~out])
         blend[out] = np.tensordot(w, said[:, out], axes=1)
     return blend
 
@@ -66,15 +84,68 @@ def cautious_share(
 
     The share a minimises mean + ``caution`` standard errors of the difference in Brier score
     between (1 - a) base + a blend and base, so that a gain that noise could have made is not taken.
+
+    To the calibration items one imagined item is added on which base is right and blend is not:
+    few items without an error do not prove that there are none, and a blend that looks perfect on
+    50 items may be wrong on one new item in 50.
     """
-    total = weight.sum()
+    total = weight.sum() + 1.0
+    right, mistaken = _imagined_mistakes(base, blend)
+    base_loss = _brier(base, truth)
+    imagined_base_loss = _brier(base, right)
     best, best_bound = 0.0, 0.0
-    base_loss = ((base - truth) ** 2).sum(axis=1)
     for share in _SHARES[1:]:
-        loss = (((1 - share) * base + share * blend - truth) ** 2).sum(axis=1) - base_loss
-        mean = float(weight @ loss) / total
-        variance = float(weight**2 @ (loss - mean) ** 2) / total**2
+        loss = _brier((1 - share) * base + share * blend, truth) - base_loss
+        imagined = float(
+            np.mean(_brier((1 - share) * base + share * mistaken, right) - imagined_base_loss)
+        )
+        mean = (float(weight @ loss) + imagined) / total
+        variance = (float(weight**2 @ (loss - mean) ** 2) + (imagined - mean) ** 2) / total**2
         bound = mean + caution * np.sqrt(variance)
         if bound < best_bound:
             best, best_bound = float(share), bound
     return best
+
+
+def filled(Q: Matrix, base: Matrix) -> Matrix:
+    """Return Q with ``base`` where an expert has nothing to say."""
+    return np.where(np.isnan(Q), base, Q)
+
+
+def reliance(alone: list[Matrix], final: Matrix, problem: Problem) -> float:
+    """Return the share of the gain over class frequencies that is lost without the classifier.
+
+    ``alone`` are honest predictions of experts that never see p, ``final`` the hybrid's own.
+    """
+    truth, weight = problem.onehot, problem.weight
+    known = np.broadcast_to(weight @ truth / weight.sum(), truth.shape)
+    said = np.stack([known, *(filled(Q, known) for Q in alone)])
+    without = cross_fitted_blend(said, truth, weight, problem.folds)
+
+    def loss(Q: Matrix) -> float:
+        return float(weight @ _brier(Q, truth) / weight.sum())
+
+    gain = loss(known) - loss(final)
+    return float(np.clip((loss(without) - loss(final)) / gain, 0.0, 1.0)) if gain > 0 else 1.0
+
+
+def _imagined_mistakes(base: Matrix, blend: Matrix) -> tuple[Matrix, Matrix]:
+    """Return labels that make ``base`` right, and ``blend`` as sure as it is but mistaken there.
+
+    Where both favour one class, the blend's probabilities of this class and of its next best are
+    exchanged.
+    """
+    rows = np.arange(base.shape[0])
+    label = base.argmax(axis=1)
+    others = blend.copy()
+    others[rows, label] = -1.0
+    rival = others.argmax(axis=1)
+    agree = blend[rows, label] > blend[rows, rival]
+    mistaken = blend.copy()
+    mistaken[rows[agree], label[agree]] = blend[rows[agree], rival[agree]]
+    mistaken[rows[agree], rival[agree]] = blend[rows[agree], label[agree]]
+    return np.eye(base.shape[1])[label], mistaken
+
+
+def _brier(Q: Matrix, truth: Matrix) -> Matrix:
+    return ((Q - truth) ** 2).sum(axis=1)

@@ -1,0 +1,170 @@
+"""Experts that grow a forest: votes of similar items, and the forest's own vote."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetcal.calibration.base import Matrix, Scores
+from hetcal.calibration.hybrid.families import Family, shares
+from hetcal.calibration.hybrid.problem import Problem
+from hetcal.calibration.hybrid.space import LogSpace
+from hetcal.kernels import forest as kernel
+
+
+class ForestFamily(Family):
+    """A forest on [X, log p], or on X alone, and the leaves of the calibration items in it."""
+
+    n_estimators: int
+    with_model: bool
+    seed: int
+    n_jobs: int | None
+
+    @property
+    def uses_model(self) -> bool:  # type: ignore[override]
+        """Whether the forest sees the classifier's probabilities."""
+        return self.with_model
+
+    def _grow(self, problem: Problem, *, splitter: str = "best", min_samples_leaf: int = 1) -> None:
+        self.space_ = LogSpace(with_model=self.with_model).fit(problem)
+        Z = self.space_.transform(problem.features, problem.scores)
+        self.forest_ = kernel.fit_forest(
+            Z,
+            problem.codes,
+            problem.n_classes,
+            n_estimators=self.n_estimators,
+            splitter=splitter,
+            min_samples_leaf=min_samples_leaf,
+            sample_weight=problem.weighted,
+            random_state=self.seed,
+            n_jobs=self.n_jobs,
+        )
+        self.leaves_ = kernel.apply(self.forest_, Z, self.n_jobs)
+
+    def _suffix(self) -> str:
+        return "" if self.with_model else "-x"
+
+
+class ProximityFamily(ForestFamily):
+    """Votes weighted by powers of the proximity in an extra-trees forest."""
+
+    def __init__(
+        self,
+        powers: tuple[float, ...] = (2.0, 8.0),
+        *,
+        n_estimators: int = 300,
+        with_model: bool = True,
+        seed: int = 0,
+        n_jobs: int | None = None,
+    ):
+        self.powers = powers
+        self.n_estimators = n_estimators
+        self.with_model = with_model
+        self.seed = seed
+        self.n_jobs = n_jobs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per power."""
+        return tuple(f"proximity^{power:g}{self._suffix()}" for power in self.powers)
+
+    def fit(self, problem: Problem) -> Self:
+        """Grow the forest and index its leaves."""
+        self._grow(problem, splitter="random")
+        self.index_ = kernel.build_index(self.forest_.n_leaves, self.leaves_)
+        self.codes_, self.weight_ = problem.codes, problem.weight
+        self.n_classes_ = problem.n_classes
+        return self
+
+    def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
+        """Hold the vote for new items."""
+        Z = self.space_.transform(features, scores)
+        queries = kernel.queries_from_leaves(kernel.apply(self.forest_, Z, self.n_jobs))
+        return self._votes(self.index_, queries)
+
+    def honest(self, problem: Problem) -> list[Matrix]:
+        """Hold the vote on each calibration item by the trees that have not seen it."""
+        if problem.grouped:
+            return self.cross_fitted(problem)
+        return self._votes(*kernel.out_of_bag_pair(self.forest_, self.leaves_))
+
+    def support(self, features: Matrix, scores: Scores) -> Matrix:
+        """Return the sum of similarities of each new item."""
+        Z = self.space_.transform(features, scores)
+        one_class = np.zeros(self.codes_.shape[0], dtype=np.int64)
+        mass = kernel.leaf_class_mass(
+            self.forest_.n_leaves, self.leaves_, one_class, 1, self.weight_
+        )
+        return kernel.vote(self.forest_, Z, mass, self.n_jobs)[:, 0] / self.forest_.n_trees
+
+    def nearest(
+        self, features: Matrix, scores: Scores, top: int
+    ) -> tuple[NDArray[np.int64], Matrix]:
+        """Return the most similar calibration items of each new item, and how similar they are."""
+        Z = self.space_.transform(features, scores)
+        queries = kernel.queries_from_leaves(kernel.apply(self.forest_, Z, self.n_jobs))
+        k = min(top, self.codes_.shape[0])
+        index, similarity = kernel.top_items(self.index_, queries, k, self.n_jobs)
+        return index.astype(np.int64), similarity
+
+    def _votes(self, index: kernel.LeafItems, queries: kernel.Queries) -> list[Matrix]:
+        return [
+            shares(
+                kernel.neighbour_vote(
+                    index,
+                    queries,
+                    self.codes_,
+                    self.n_classes_,
+                    power=power,
+                    weight=self.weight_,
+                    n_jobs=self.n_jobs,
+                ).votes
+            )
+            for power in self.powers
+        ]
+
+
+class ForestVoteFamily(ForestFamily):
+    """The forest's own vote: what retraining a random forest would give."""
+
+    def __init__(
+        self,
+        min_samples_leaf: int = 1,
+        *,
+        n_estimators: int = 300,
+        with_model: bool = True,
+        seed: int = 0,
+        n_jobs: int | None = None,
+    ):
+        self.min_samples_leaf = min_samples_leaf
+        self.n_estimators = n_estimators
+        self.with_model = with_model
+        self.seed = seed
+        self.n_jobs = n_jobs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The size of the smallest leaf."""
+        return (f"forest-leaf{self.min_samples_leaf}{self._suffix()}",)
+
+    def fit(self, problem: Problem) -> Self:
+        """Grow the forest and keep the class frequencies of the items each leaf was grown on."""
+        self._grow(problem, min_samples_leaf=self.min_samples_leaf)
+        self.mass_ = kernel.leaf_frequencies(
+            self.forest_, self.leaves_, problem.codes, problem.n_classes, problem.weight
+        )
+        return self
+
+    def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
+        """Average the leaves' class frequencies."""
+        Z = self.space_.transform(features, scores)
+        return [kernel.vote(self.forest_, Z, self.mass_, self.n_jobs) / self.forest_.n_trees]
+
+    def honest(self, problem: Problem) -> list[Matrix]:
+        """Average over the trees that have not seen the item."""
+        if problem.grouped:
+            return self.cross_fitted(problem)
+        unseen = kernel.out_of_bag_leaves(self.forest_, self.leaves_)
+        return [shares(kernel.vote_leaves(unseen, self.mass_))]

@@ -1,0 +1,155 @@
+"""Experts that fit a smooth function of the items: least squares with a Gaussian kernel."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from hetcal.calibration.base import Matrix, Scores
+from hetcal.calibration.hybrid.families import Family, GlobalFamily
+from hetcal.calibration.hybrid.problem import Problem
+from hetcal.calibration.hybrid.space import LogSpace
+from hetcal.calibration.temperature import TemperatureScaling
+
+# Items on which width and ridge are chosen, and landmarks that span the fitted functions.
+_TUNING_ITEMS = 600
+_MAX_LANDMARKS = 1500
+_WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_RIDGES = tuple(np.geomspace(0.01, 100.0, 9))
+_JITTER = 1e-6
+_LEAST_SLACK = 1e-6
+_LEAST_PROBABILITY = 1e-4
+_BLOCK_ROWS = 2048
+
+
+class KernelFamily(Family):
+    r"""Gaussian kernel least squares with exact leave-one-out predictions.
+
+    With the classifier's probabilities it learns, on [X, log p], what temperature scaling leaves
+    unexplained; without, on X, the labels themselves. Fitted values are cut at zero, squared
+    (least squares is shy: it pulls probabilities towards each other) and normalised.
+
+    The functions are spanned by at most 1500 items, so that the cost is linear in the number of
+    calibration items beyond that. With features :math:`\Phi` and ridge :math:`\lambda`, the hat
+    matrix :math:`H = \Phi (\Phi^\top \Phi + \lambda I)^{-1} \Phi^\top` gives the prediction that
+    leaves item i out: its residual divided by :math:`1 - H_{ii}`.
+    """
+
+    def __init__(self, *, with_model: bool = True, seed: int = 0):
+        self.with_model = with_model
+        self.seed = seed
+
+    @property
+    def uses_model(self) -> bool:  # type: ignore[override]
+        """Whether the kernel sees the classifier's probabilities."""
+        return self.with_model
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One kernel machine."""
+        return ("kernel" if self.with_model else "kernel-x",)
+
+    def fit(self, problem: Problem) -> Self:
+        """Choose width and ridge on some of the items, then fit all."""
+        self.space_ = LogSpace(with_model=self.with_model, metric=True).fit(problem)
+        Z = self.space_.transform(problem.features, problem.scores)
+        start = self._fit_start(problem)
+        residual = problem.onehot - start
+        order = np.random.default_rng(self.seed).permutation(problem.n_items)
+        few = order[:_TUNING_ITEMS]
+        self.width_, ridge = _tuned(Z[few], start[few], problem.onehot[few], problem.weight[few])
+        self.landmarks_ = Z[order[:_MAX_LANDMARKS]]
+        gram = _gaussian(self.landmarks_, self.landmarks_, self.width_)
+        gram[np.diag_indices_from(gram)] += _JITTER
+        root: Matrix = np.linalg.cholesky(gram).astype(np.float64, copy=False)
+        features = self._features(Z, root)
+        weighted = features * np.sqrt(problem.weight)
+        inner = weighted @ weighted.T
+        inner[np.diag_indices_from(inner)] += ridge
+        inner_root = np.linalg.cholesky(inner)
+        half = solve_triangular(inner_root, weighted, lower=True, overwrite_b=True)
+        projected = half @ (np.sqrt(problem.weight)[:, None] * residual)
+        coefficients = solve_triangular(inner_root, projected, lower=True, trans="T")
+        self.coef_ = solve_triangular(root, coefficients, lower=True, trans="T")
+        hat = np.einsum("mn,mn->n", half, half)
+        fitted = features.T @ coefficients
+        self.left_out_ = _probabilities(start + _left_out(residual, fitted, hat))
+        return self
+
+    def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
+        """Evaluate the fitted functions."""
+        Z = self.space_.transform(features, scores)
+        blocks = [
+            _gaussian(Z[first : first + _BLOCK_ROWS], self.landmarks_, self.width_) @ self.coef_
+            for first in range(0, Z.shape[0], _BLOCK_ROWS)
+        ]
+        values = np.vstack(blocks) if blocks else np.empty((0, self.coef_.shape[1]))
+        return [_probabilities(self._start(features, scores) + values)]
+
+    def honest(self, problem: Problem) -> list[Matrix]:
+        """Leave each item out."""
+        return self.cross_fitted(problem) if problem.grouped else [self.left_out_]
+
+    def _fit_start(self, problem: Problem) -> Matrix:
+        """Fit where the functions start from, and return an honest version for the items."""
+        if self.with_model:
+            self.map_ = GlobalFamily("temperature", TemperatureScaling()).fit(problem)
+            return self.map_.cross_fitted(problem)[0]
+        self.frequencies_ = problem.weight @ problem.onehot / problem.weight.sum()
+        return np.broadcast_to(self.frequencies_, problem.onehot.shape)
+
+    def _start(self, features: Matrix, scores: Scores) -> Matrix:
+        return self.map_.predict(features, scores)[0] if self.with_model else self.frequencies_
+
+    def _features(self, Z: Matrix, root: Matrix) -> Matrix:
+        """Return items as columns in a basis in which the penalty is the squared length."""
+        similarity = _gaussian(self.landmarks_, Z, self.width_)
+        return solve_triangular(root, similarity, lower=True, overwrite_b=True)
+
+
+def _tuned(Z: Matrix, start: Matrix, truth: Matrix, weight: Matrix) -> tuple[float, float]:
+    """Return the width and the ridge with the best leave-one-out Brier score."""
+    distance = _squared_distance(Z, Z)
+    typical = float(np.median(distance[np.triu_indices_from(distance, 1)])) or 1.0
+    scale = np.sqrt(weight)
+    residual = truth - start
+    best = (np.inf, 1.0 / typical, 1.0)
+    for factor in _WIDTHS:
+        width = factor / typical
+        gram = scale[:, None] * np.exp(-width * distance) * scale
+        values, vectors = np.linalg.eigh(gram)
+        projected = vectors.T @ (scale[:, None] * residual)
+        for ridge in _RIDGES:
+            shrunk = np.maximum(values, 0) / (np.maximum(values, 0) + ridge)
+            hat = vectors**2 @ shrunk
+            fitted = (vectors @ (shrunk[:, None] * projected)) / np.maximum(scale, 1e-12)[:, None]
+            said = _probabilities(start + _left_out(residual, fitted, hat))
+            loss = float(weight @ ((said - truth) ** 2).sum(axis=1))
+            if loss < best[0]:
+                best = (loss, width, ridge)
+    return best[1], best[2]
+
+
+def _left_out(residual: Matrix, fitted: Matrix, hat: Matrix) -> Matrix:
+    """Return what the fit without an item says about it."""
+    slack = np.maximum(1.0 - hat, _LEAST_SLACK)[:, None]
+    return residual - (residual - fitted) / slack
+
+
+def _probabilities(values: Matrix) -> Matrix:
+    """Cut at zero, sharpen and normalise rows."""
+    Q = np.maximum(values, _LEAST_PROBABILITY) ** 2
+    return Q / Q.sum(axis=1, keepdims=True)
+
+
+def _squared_distance(A: Matrix, B: Matrix) -> Matrix:
+    distance = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B) - 2 * (A @ B.T)
+    return np.maximum(distance, 0.0, out=distance)
+
+
+def _gaussian(A: Matrix, B: Matrix, width: float) -> Matrix:
+    K = _squared_distance(A, B)
+    K *= -width
+    return np.exp(K, out=K)

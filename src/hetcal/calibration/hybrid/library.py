@@ -1,0 +1,145 @@
+"""Which experts are asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.beta import BetaCalibration
+from hetcal.calibration.hybrid.families import Family, GlobalFamily
+from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
+from hetcal.calibration.hybrid.kernel_machine import KernelFamily
+from hetcal.calibration.hybrid.nearest import NeighbourFamily
+from hetcal.calibration.hybrid.problem import Problem
+from hetcal.calibration.hybrid.retrained import BoostingFamily, CalibratorFamily, ModelFamily
+from hetcal.calibration.isotonic import IsotonicCalibration
+from hetcal.calibration.platt import PlattScaling
+from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
+from hetcal.calibration.uncalibrated import Uncalibrated
+
+FAMILIES = ("proximity", "forests", "neighbours", "kernel", "boosting")
+
+_ISOTONIC_ITEMS = 200
+_ISOTONIC_ITEMS_PER_CLASS = 100
+# Retrained trees are for tables: with more features than this they add nothing to the votes of
+# similar items, and cost most.
+_TABLE_FEATURES = 300
+# Boosting is admitted while it takes seconds: items x features x classes, and trees per round.
+_BOOSTING_COST = 1_500_000
+_BOOSTING_CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Library:
+    """Makes families of experts for one set of calibration items."""
+
+    problem: Problem
+    n_estimators: int
+    seed: int
+    n_jobs: int | None
+    kind: str
+
+    def global_maps(self) -> list[Family]:
+        """Return the global maps; those of the base are averaged into what a blend must beat.
+
+        Maps with parameters per class join the base only where every class has many items, and the
+        uncalibrated probabilities where they are no worse than the others.
+        """
+        n, K = self.problem.n_items, self.problem.n_classes
+        maps: list[Family] = [
+            GlobalFamily("temperature", TemperatureScaling(), in_base=True),
+            GlobalFamily("bcts", BiasCorrectedTemperatureScaling(), in_base=K > 2),
+            GlobalFamily("beta", BetaCalibration(), in_base=K == 2),
+            GlobalFamily("uncalibrated", Uncalibrated(), may_join_base=True),
+        ]
+        if K == 2:
+            platt = PlattScaling(score="proba", targets="platt")
+            maps.append(GlobalFamily("platt-p", platt, in_base=True))
+        if n >= _ISOTONIC_ITEMS:
+            in_base = n >= _ISOTONIC_ITEMS_PER_CLASS * K
+            maps.append(GlobalFamily("isotonic", IsotonicCalibration(), in_base=in_base))
+        return maps
+
+    def wanted(self, experts: Any) -> list[Family]:
+        """Return the local experts that ``experts`` asks for."""
+        if isinstance(experts, str) and experts == "auto":
+            return [family for name in self._admitted() for family in self.family(name)]
+        asked = [experts] if isinstance(experts, str | BaseEstimator) else list(experts)
+        return [
+            family for place, expert in enumerate(asked) for family in self._read(place, expert)
+        ]
+
+    def bystanders(self, families: list[Family]) -> list[Family]:
+        """Return what is needed for support and for comparing without the classifier."""
+        there = any(isinstance(family, ProximityFamily) for family in families)
+        return [] if there else [self.proximity(with_model=False)]
+
+    def family(self, name: str) -> list[Family]:
+        """Return the experts of one of our families, those that see p first."""
+        if name == "proximity":
+            return [self.proximity(), self.proximity(with_model=False)]
+        if name == "forests":
+            leaves = [leaf for leaf in (1, 3, 10) if self.problem.n_items >= 10 * leaf]
+            return [*(self.forest(leaf) for leaf in leaves), self.forest(1, with_model=False)]
+        if name == "neighbours":
+            return [
+                NeighbourFamily(((5, 3.0),), logs=True),
+                NeighbourFamily(((5, 3.0), (10, 1.0)), logs=False),
+            ]
+        if name == "kernel":
+            return [KernelFamily(with_model=see, seed=self.seed) for see in (True, False)]
+        return [BoostingFamily(kind, seed=self.seed) for kind in ("boosting", "boosting-small")]
+
+    def proximity(self, *, with_model: bool = True) -> Family:
+        """Return votes by proximity."""
+        powers = (2.0, 8.0, 16.0) if with_model else (8.0,)
+        return ProximityFamily(powers, with_model=with_model, **self._forest_options())
+
+    def forest(self, leaf: int, *, with_model: bool = True) -> Family:
+        """Return a forest's own vote."""
+        return ForestVoteFamily(leaf, with_model=with_model, **self._forest_options())
+
+    def _forest_options(self) -> dict[str, Any]:
+        return {"n_estimators": self.n_estimators, "seed": self.seed, "n_jobs": self.n_jobs}
+
+    def _admitted(self) -> list[str]:
+        """Return the families that are worth their cost on these items."""
+        n, d, K = self.problem.n_items, self.problem.features.shape[1], self.problem.n_classes
+        cost = n * d * (K if K > 2 else 1)
+        left_out = set()
+        if d > _TABLE_FEATURES:
+            left_out |= {"forests", "boosting"}
+        if cost > _BOOSTING_COST or K > _BOOSTING_CLASSES:
+            left_out.add("boosting")
+        return [name for name in FAMILIES if name not in left_out]
+
+    def _read(self, place: int, expert: Any) -> list[Family]:
+        from hetcal.calibration.registry import get_calibrator, list_calibrators
+
+        if isinstance(expert, str):
+            if expert in FAMILIES:
+                return self.family(expert)
+            if expert in list_calibrators():
+                return [CalibratorFamily(expert, get_calibrator(expert), kind=self.kind)]
+        elif isinstance(expert, BaseCalibrator):
+            return [CalibratorFamily(_label(place, expert), expert, kind=self.kind)]
+        elif _is_model(expert):
+            return [ModelFamily(_label(place, expert), expert)]
+        raise ValueError(
+            f"HybridCalibrator: experts[{place}] is {expert!r}, which is no expert. Pass 'auto', "
+            f"or a sequence of: one of {', '.join(FAMILIES)}; the name of a calibrator "
+            f"({', '.join(list_calibrators())}); a hetcal calibrator; a scikit-learn classifier "
+            "with predict_proba."
+        )
+
+
+def _is_model(expert: Any) -> bool:
+    can = hasattr(expert, "fit") and hasattr(expert, "predict_proba")
+    return can and not isinstance(expert, type)
+
+
+def _label(place: int, expert: Any) -> str:
+    return f"{place}:{type(expert).__name__}"

@@ -1,0 +1,61 @@
+"""Experts that ask the nearest calibration items."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+
+from hetcal.calibration.base import Matrix, Scores
+from hetcal.calibration.hybrid.families import Family, shares
+from hetcal.calibration.hybrid.problem import Problem
+from hetcal.calibration.hybrid.space import LogSpace
+
+
+class NeighbourFamily(Family):
+    """The nearest items in standardised [X, p] or [X, log p], weighted by distance.
+
+    ``votes`` holds a number of neighbours and a power of the inverse distance per expert; all of
+    them share one search.
+    """
+
+    def __init__(self, votes: tuple[tuple[int, float], ...] = ((5, 3.0),), *, logs: bool = True):
+        self.votes = votes
+        self.logs = logs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How many neighbours, and in which space."""
+        return tuple(f"{k}-nearest-{'log' if self.logs else 'p'}" for k, _ in self.votes)
+
+    def fit(self, problem: Problem) -> Self:
+        """Keep the items."""
+        self.space_ = LogSpace(logs=self.logs, metric=True).fit(problem)
+        Z = self.space_.transform(problem.features, problem.scores)
+        self.index_ = NearestNeighbors(algorithm="brute").fit(Z)
+        self.onehot_ = problem.onehot * problem.weight[:, None]
+        return self
+
+    def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
+        """Vote among the nearest items of each new item."""
+        Z = self.space_.transform(features, scores)
+        return self._votes(*self.index_.kneighbors(Z, n_neighbors=self._most(0)))
+
+    def honest(self, problem: Problem) -> list[Matrix]:
+        """Vote among the nearest other items."""
+        if problem.grouped:
+            return self.cross_fitted(problem)
+        return self._votes(*self.index_.kneighbors(n_neighbors=self._most(1)))
+
+    def _most(self, left_out: int) -> int:
+        return min(max(k for k, _ in self.votes), self.onehot_.shape[0] - left_out)
+
+    def _votes(self, distance: Matrix, index: NDArray[np.int64]) -> list[Matrix]:
+        closeness = np.maximum(distance[:, :1], 1e-9) / np.maximum(distance, 1e-9)
+        said = self.onehot_[index]
+        return [
+            shares(np.einsum("mk,mkc->mc", closeness[:, :k] ** power, said[:, :k]))
+            for k, power in self.votes
+        ]

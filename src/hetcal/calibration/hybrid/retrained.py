@@ -1,0 +1,141 @@
+"""Experts that are whole models: boosting, a classifier of the user, another calibrator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils.validation import has_fit_parameter
+
+from hetcal._compat import threadpool_limits
+from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
+from hetcal.calibration.crossfit import fit_weighted
+from hetcal.calibration.hybrid.families import Family
+from hetcal.calibration.hybrid.problem import Problem
+from hetcal.calibration.hybrid.space import LogSpace
+
+_BOOSTING: dict[str, dict[str, Any]] = {
+    "boosting": {
+        "learning_rate": 0.06,
+        "max_iter": 120,
+        "max_leaf_nodes": 12,
+        "l2_regularization": 1.0,
+    },
+    # Nearly additive: less to learn, so that a few hundred items suffice.
+    "boosting-small": {
+        "learning_rate": 0.08,
+        "max_iter": 100,
+        "max_leaf_nodes": 4,
+        "l2_regularization": 5.0,
+    },
+}
+
+
+class ModelFamily(Family):
+    """A classifier trained on [X, log p] of the calibration items, cross-fitted."""
+
+    def __init__(self, name: str, model: Any):
+        self.name = name
+        self.model = model
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One classifier."""
+        return (self.name,)
+
+    def fit(self, problem: Problem) -> Self:
+        """Train it, unless all items are of one class."""
+        self.n_classes_ = problem.n_classes
+        self.fitted_: Any = None
+        if np.unique(problem.codes).shape[0] >= 2:
+            self.space_ = self._space().fit(problem)
+            Z = self.space_.transform(problem.features, problem.scores)
+            self.fitted_ = self._train(Z, problem)
+        return self
+
+    def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
+        """Return its probabilities, zero for classes that no item had."""
+        if self.fitted_ is None:
+            return [np.full((scores.proba.shape[0], self.n_classes_), np.nan)]
+        said = self._ask(self.space_.transform(features, scores))
+        Q = np.zeros((said.shape[0], self.n_classes_))
+        Q[:, self.fitted_.classes_] = said
+        return [Q]
+
+    def _space(self) -> LogSpace:
+        return LogSpace(metric=True)
+
+    def _train(self, Z: Matrix, problem: Problem) -> Any:
+        return fit_weighted(clone(self.model), Z, problem.codes, problem.weighted)
+
+    def _ask(self, Z: Matrix) -> Matrix:
+        return self.fitted_.predict_proba(Z)
+
+
+class BoostingFamily(ModelFamily):
+    """Gradient boosting on [X, log p]: what retraining a boosted model would give."""
+
+    def __init__(self, name: str = "boosting", *, seed: int = 0):
+        self.name = name
+        self.seed = seed
+
+    def _space(self) -> LogSpace:
+        return LogSpace()
+
+    def _train(self, Z: Matrix, problem: Problem) -> Any:
+        self.known_ = ~np.isnan(Z).all(axis=0)  # a column without any value cannot be binned
+        model = HistGradientBoostingClassifier(
+            min_samples_leaf=int(np.clip(problem.n_items // 40, 3, 20)),
+            early_stopping=False,
+            random_state=self.seed,
+            **_BOOSTING[self.name],
+        )
+        # Small sets gain nothing from threads, and on a busy machine waiting threads cost a lot.
+        with threadpool_limits(1, user_api="openmp"):
+            return model.fit(Z[:, self.known_], problem.codes, sample_weight=problem.weighted)
+
+    def _ask(self, Z: Matrix) -> Matrix:
+        with threadpool_limits(1, user_api="openmp"):
+            return super()._ask(Z[:, self.known_])
+
+
+class CalibratorFamily(Family):
+    """Another calibrator; honest by itself where it can, else cross-fitted."""
+
+    def __init__(self, name: str, calibrator: BaseCalibrator, *, kind: str = "y_proba"):
+        self.name = name
+        self.calibrator = calibrator
+        self.kind = kind
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One calibrator."""
+        return (self.name,)
+
+    def fit(self, problem: Problem) -> Self:
+        """Fit it on the items, unless all are of one class."""
+        self.n_classes_ = problem.n_classes
+        self.fitted_: Any = None
+        if np.unique(problem.codes).shape[0] >= 2:
+            unfitted: Any = clone(self.calibrator).set_params(classes=np.arange(problem.n_classes))
+            options = self._output(problem.scores)
+            if problem.weighted is not None and has_fit_parameter(unfitted, "sample_weight"):
+                options["sample_weight"] = problem.weight
+            self.fitted_ = unfitted.fit(problem.features, problem.codes, **options)
+        return self
+
+    def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
+        """Ask the calibrator."""
+        if self.fitted_ is None:
+            return [np.full((scores.proba.shape[0], self.n_classes_), np.nan)]
+        return [self.fitted_.predict_proba(features, **self._output(scores))]
+
+    def honest(self, problem: Problem) -> list[Matrix]:
+        """Take the calibrator's own out-of-sample probabilities where it has them."""
+        own = None if problem.grouped else getattr(self.fitted_, "out_of_sample_proba_", None)
+        return self.cross_fitted(problem) if own is None else [np.asarray(own)]
+
+    def _output(self, scores: Scores) -> dict[str, Any]:
+        return {self.kind: scores.log_proba if self.kind == "logits" else scores.proba}

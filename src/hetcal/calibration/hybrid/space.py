@@ -1,0 +1,42 @@
+"""The space in which experts compare items: features beside the classifier's probabilities."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from hetcal.calibration.base import Matrix, Scores
+from hetcal.calibration.hybrid.problem import Problem, clipped_logs
+
+
+class LogSpace:
+    """[X, standardised log p] or [X, p]; with ``metric`` every column standardised and no NaN."""
+
+    def __init__(self, *, logs: bool = True, with_model: bool = True, metric: bool = False):
+        self.logs = logs
+        self.with_model = with_model
+        self.metric = metric
+
+    def fit(self, problem: Problem) -> Self:
+        """Learn the scales."""
+        Z = self._joined(problem.features, problem.scores)
+        d = problem.features.shape[1]
+        first = 0 if self.metric else d
+        self.center_ = np.zeros(Z.shape[1])
+        self.spread_ = np.ones(Z.shape[1])
+        known = np.maximum((~np.isnan(Z[:, first:])).sum(axis=0), 1)
+        self.center_[first:] = np.nansum(Z[:, first:], axis=0) / known
+        squares = np.nansum((Z[:, first:] - self.center_[first:]) ** 2, axis=0) / known
+        self.spread_[first:] = np.where(squares > 0, np.sqrt(squares), 1.0)
+        return self
+
+    def transform(self, features: Matrix, scores: Scores) -> Matrix:
+        """Return items in this space."""
+        Z = (self._joined(features, scores) - self.center_) / self.spread_
+        return np.nan_to_num(Z) if self.metric else Z
+
+    def _joined(self, features: Matrix, scores: Scores) -> Matrix:
+        if not self.with_model:
+            return features
+        return np.hstack([features, clipped_logs(scores) if self.logs else scores.proba])

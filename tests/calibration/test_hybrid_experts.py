@@ -1,0 +1,193 @@
+"""The hybrid's experts: honest, of any kind, and asked only where they have a say."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from hetcal import HybridCalibrator, VectorScaling, get_calibrator
+from hetcal.calibration.base import Scores
+from hetcal.calibration.hybrid import kernel_machine
+from hetcal.calibration.hybrid.families import GlobalFamily
+from hetcal.calibration.hybrid.kernel_machine import KernelFamily
+from hetcal.calibration.hybrid.nearest import NeighbourFamily
+from hetcal.calibration.hybrid.problem import Problem, make_folds
+from hetcal.calibration.hybrid.retrained import BoostingFamily, CalibratorFamily, ModelFamily
+from hetcal.calibration.uncalibrated import Uncalibrated
+from hetcal.datasets import make_hidden_heterogeneity
+
+pytestmark = pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
+
+
+def problem_of(n=120, n_classes=3, seed=0):
+    data = make_hidden_heterogeneity(n, n_classes=n_classes, random_state=seed)
+    codes = np.searchsorted(data.classes, data.y).astype(np.int64)
+    scores = Scores.from_proba(np.asarray(data.y_proba), 1e-9)
+    X, folds = np.asarray(data.X, dtype=float), make_folds(codes, None, 5, 0)
+    return Problem(X, scores, codes, n_classes, np.ones(n), folds)
+
+
+def with_label(problem, row, label):
+    codes = problem.codes.copy()
+    codes[row] = label
+    return Problem(
+        problem.features, problem.scores, codes, problem.n_classes, problem.weight, problem.folds
+    )
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        KernelFamily(with_model=False),
+        NeighbourFamily(((5, 3.0), (10, 1.0)), logs=False),
+        BoostingFamily("boosting-small"),
+        ModelFamily("model", LogisticRegression()),
+        CalibratorFamily("swc", get_calibrator("swc")),
+        CalibratorFamily("vector", VectorScaling()),
+        GlobalFamily("uncalibrated", Uncalibrated()),
+    ],
+    ids=lambda family: family.names[0],
+)
+def test_an_items_own_label_does_not_reach_its_honest_prediction(family, monkeypatch):
+    # Width, ridge and frequencies of the kernel are common to all; one label moves them a little.
+    monkeypatch.setattr(kernel_machine, "_WIDTHS", (1.0,))
+    monkeypatch.setattr(kernel_machine, "_RIDGES", (1.0,))
+    problem = problem_of()
+    before = family.fit(problem).honest(problem)
+    changed = with_label(problem, 7, (problem.codes[7] + 1) % 3)
+    after = family.fit(changed).honest(changed)
+    assert len(before) == len(family.names)
+    slack = 0.02 if isinstance(family, KernelFamily) else 1e-12
+    for one, two in zip(before, after, strict=True):
+        np.testing.assert_allclose(one[7], two[7], atol=slack)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kernel_leaves_one_out_exactly(weighted, monkeypatch):
+    monkeypatch.setattr(kernel_machine, "_WIDTHS", (1.0,))
+    monkeypatch.setattr(kernel_machine, "_RIDGES", (0.3,))
+    monkeypatch.setattr(kernel_machine, "_JITTER", 1e-10)
+    rng = np.random.default_rng(0)
+    problem = problem_of(40, 2)
+    weight = rng.integers(1, 4, 40).astype(float) if weighted else np.ones(40)
+    problem = Problem(problem.features, problem.scores, problem.codes, 2, weight, problem.folds)
+    family = KernelFamily(with_model=False).fit(problem)
+    Z = family.space_.transform(problem.features, problem.scores)
+    K = np.exp(-family.width_ * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
+    start = family.frequencies_
+    for i in range(5):
+        rest = np.arange(40) != i
+        gram = K[np.ix_(rest, rest)] + 0.3 * np.diag(1 / weight[rest])
+        value = start + K[i, rest] @ np.linalg.solve(gram, problem.onehot[rest] - start)
+        naive = np.maximum(value, 1e-4) ** 2
+        np.testing.assert_allclose(family.left_out_[i], naive / naive.sum(), atol=1e-5)
+
+
+def test_kernel_predicts_blockwise(monkeypatch):
+    problem = problem_of(100)
+    family = KernelFamily().fit(problem)
+    whole = family.predict(problem.features, problem.scores)[0]
+    monkeypatch.setattr(kernel_machine, "_BLOCK_ROWS", 7)
+    np.testing.assert_allclose(family.predict(problem.features, problem.scores)[0], whole)
+
+
+def test_kernel_with_fewer_landmarks_than_items_still_learns(monkeypatch):
+    monkeypatch.setattr(kernel_machine, "_MAX_LANDMARKS", 60)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    codes = (X[:, 0] * X[:, 1] > 0).astype(np.int64)
+    scores = Scores.from_proba(np.full((400, 2), 0.5), 1e-9)
+    problem = Problem(X, scores, codes, 2, np.ones(400), make_folds(codes, None, 5, 0))
+    family = KernelFamily().fit(problem)
+    honest = family.honest(problem)[0]
+    assert (honest.argmax(axis=1) == codes).mean() > 0.85
+    fresh = rng.normal(size=(2000, 2))
+    said = family.predict(fresh, Scores.from_proba(np.full((2000, 2), 0.5), 1e-9))[0]
+    right = said.argmax(axis=1) == (fresh[:, 0] * fresh[:, 1] > 0)
+    assert abs(right.mean() - (honest.argmax(axis=1) == codes).mean()) < 0.05
+
+
+def fitted(data, experts, **fit_params):
+    hybrid = HybridCalibrator(experts, n_estimators=20)
+    return hybrid.fit(data.X, data.y, y_proba=data.y_proba, **fit_params)
+
+
+def test_experts_by_name_calibrator_and_classifier():
+    data = make_hidden_heterogeneity(200, n_classes=3, random_state=0)
+    experts = [
+        "neighbours",
+        "vector",
+        get_calibrator("sbaw"),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        RandomForestClassifier(10, random_state=0),
+    ]
+    hybrid = fitted(data, experts)
+    names = set(hybrid.experts_.index)
+    assert {"5-nearest-log", "5-nearest-p", "10-nearest-p", "vector", "3:Pipeline"} <= names
+    assert "4:RandomForestClassifier" in names
+    assert not {"boosting", "kernel", "proximity^8-x"} & names
+    assert hybrid.predict_proba(data.X[:5], y_proba=data.y_proba[:5]).shape == (5, 3)
+    # Support and evidence need a similarity, whoever is asked.
+    assert (hybrid.support(data.X[:5], y_proba=data.y_proba[:5]) > 0).all()
+
+
+def test_a_single_expert_needs_no_list():
+    data = make_hidden_heterogeneity(100, random_state=0)
+    assert "0:LogisticRegression" in fitted(data, LogisticRegression()).experts_.index
+    assert "kernel" in fitted(data, "kernel").experts_.index
+
+
+@pytest.mark.parametrize("wrong", ["boostign", LinearSVC(), RandomForestClassifier, 3])
+def test_what_is_no_expert_is_named(wrong):
+    data = make_hidden_heterogeneity(100, random_state=0)
+    with pytest.raises(ValueError, match=r"experts\[1\] is .* Pass 'auto', or a sequence of"):
+        fitted(data, ["kernel", wrong])
+
+
+def test_a_users_classifier_respects_groups():
+    # Each row stands ten times with one random label: a nearest neighbour gives it away.
+    rng = np.random.default_rng(0)
+    X, groups = np.repeat(rng.normal(size=(60, 3)), 10, axis=0), np.repeat(np.arange(60), 10)
+    y, P = np.repeat(rng.integers(0, 2, 60), 10), np.full((600, 2), 0.5)
+    brier = {}
+    for key, known in {"groups": groups, "none": None}.items():
+        hybrid = HybridCalibrator(RandomForestClassifier(10, random_state=0), n_estimators=10)
+        hybrid.fit(X, y, y_proba=P, groups=known)
+        brier[key] = hybrid.experts_.loc["0:RandomForestClassifier", "brier"]
+    assert brier["groups"] > 0.45
+    assert brier["none"] < 0.1
+
+
+def test_logits_reach_calibrators_as_logits():
+    data = make_hidden_heterogeneity(200, n_classes=3, random_state=0)
+    logits = np.log(np.maximum(data.y_proba, 1e-300)) + 5.0
+    one = HybridCalibrator(["vector"], n_estimators=10).fit(data.X, data.y, logits=logits)
+    two = HybridCalibrator(["vector"], n_estimators=10).fit(data.X, data.y, y_proba=data.y_proba)
+    np.testing.assert_allclose(
+        one.predict_proba(data.X, logits=logits),
+        two.predict_proba(data.X, y_proba=data.y_proba),
+        atol=1e-6,
+    )
+
+
+def test_who_has_no_say_is_not_asked(monkeypatch):
+    data = make_hidden_heterogeneity(150, random_state=0)
+    hybrid = fitted(data, "kernel")
+    hybrid.share_ = 0.0
+    monkeypatch.setattr(KernelFamily, "predict", lambda *_: pytest.fail("asked"))
+    hybrid.predict_proba(data.X, y_proba=data.y_proba)
+
+
+def test_hard_zeros_with_many_classes():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 26, 400)
+    X = rng.normal(size=(26, 5))[y] * 2 + rng.normal(size=(400, 5))
+    said = np.where(rng.random(400) < 0.6, y, rng.integers(0, 26, 400))
+    P = np.eye(26)[said]
+    hybrid = HybridCalibrator(n_estimators=30).fit(X, y, y_proba=P)
+    honest = ((hybrid.out_of_sample_proba_ - np.eye(26)[y]) ** 2).sum(axis=1).mean()
+    assert np.isfinite(hybrid.predict_proba(X, y_proba=P)).all()
+    assert honest < 0.8 * ((P - np.eye(26)[y]) ** 2).sum(axis=1).mean()

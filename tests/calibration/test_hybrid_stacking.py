@@ -1,0 +1,128 @@
+"""Weights, share and last step of the hybrid, on predictions made by hand."""
+
+import numpy as np
+import pytest
+
+from hetcal.calibration.base import Scores
+from hetcal.calibration.hybrid.problem import Problem, make_folds
+from hetcal.calibration.hybrid.recalibration import Recalibration
+from hetcal.calibration.hybrid.stacking import (
+    cautious_share,
+    convex_weights,
+    learned_weights,
+    reliance,
+)
+
+
+def sure(codes, confidence, n_classes=2):
+    """Give each code this confidence and share the rest."""
+    rest = (1 - confidence) / (n_classes - 1)
+    return np.where(np.eye(n_classes)[codes] > 0, confidence, rest)
+
+
+def test_convex_weights_beat_a_grid():
+    rng = np.random.default_rng(0)
+    truth = np.eye(3)[rng.integers(0, 3, 200)]
+    said = np.stack([0.5 * truth + 0.5 * rng.dirichlet(np.ones(3), 200) for _ in range(2)])
+    weight = rng.random(200)
+
+    def score(w):
+        return weight @ ((np.tensordot(w, said, axes=1) - truth) ** 2).sum(axis=1)
+
+    best = score(convex_weights(said, truth, weight))
+    assert all(best <= score(np.array([a, 1 - a])) + 1e-9 for a in np.linspace(0, 1, 101))
+
+
+def test_a_gain_within_noise_is_not_taken():
+    rng = np.random.default_rng(0)
+    truth = np.eye(2)[rng.integers(0, 2, 40)]
+    base = np.full((40, 2), 0.5)
+    noise = np.clip(base + rng.normal(0, 0.2, (40, 1)) * [1, -1], 0, 1)
+    assert cautious_share(noise, base, truth, np.ones(40), 1.0) == 0.0
+    assert cautious_share(0.9 * truth + 0.05, base, truth, np.ones(40), 1.0) > 0.9
+
+
+def test_convex_weights_follow_the_items_that_count():
+    # Weight 2 is the item twice, with and without a pull towards equal weights.
+    rng = np.random.default_rng(0)
+    truth = np.eye(2)[rng.integers(0, 2, 60)]
+    said = rng.dirichlet(np.ones(2), (3, 60))
+    weight = rng.integers(0, 3, 60)
+    rows = np.repeat(np.arange(60), weight)
+    for prior in (0.0, 5.0):
+        np.testing.assert_allclose(
+            convex_weights(said, truth, weight.astype(float), prior_items=prior),
+            convex_weights(said[:, rows], truth[rows], np.ones(len(rows)), prior_items=prior),
+            atol=1e-6,
+        )
+
+
+def test_few_items_leave_the_weights_near_equal():
+    rng = np.random.default_rng(0)
+    spread = {}
+    for n in (20, 2000):
+        codes = rng.integers(0, 2, n)
+        truth = np.eye(2)[codes]
+        noisy = np.where(rng.random(n) < 0.1, 1 - codes, codes)
+        said = np.stack([sure(noisy, 0.9), np.full((n, 2), 0.5), sure(codes, 0.6)])
+        spread[n] = np.ptp(learned_weights(said, truth, np.ones(n)))
+    assert spread[20] < spread[2000]
+
+
+def test_a_perfect_record_on_few_items_is_not_believed():
+    # Neither makes a mistake on 50 items; the blend is only surer of itself.
+    codes = np.random.default_rng(0).integers(0, 2, 2000)
+    shares = {
+        n: cautious_share(
+            sure(codes[:n], 0.999), sure(codes[:n], 0.93), np.eye(2)[codes[:n]], np.ones(n), 1.0
+        )
+        for n in (50, 2000)
+    }
+    assert shares[50] < 0.2
+    assert shares[2000] > 0.8
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_a_large_gain_is_taken_on_few_items_too(n_classes):
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, n_classes, 50)
+    wrong = np.where(rng.random(50) < 0.1, (codes + 1) % n_classes, codes)
+    base = sure(rng.integers(0, n_classes, 50), 0.6, n_classes)
+    blend = sure(wrong, 0.9, n_classes)
+    assert cautious_share(blend, base, np.eye(n_classes)[codes], np.ones(50), 1.0) > 0.6
+
+
+def problem_of(codes, n_classes=2):
+    n = len(codes)
+    scores = Scores.from_proba(np.full((n, n_classes), 1 / n_classes), 1e-9)
+    folds = make_folds(codes, None, 5, 0)
+    return Problem(np.zeros((n, 1)), scores, codes, n_classes, np.ones(n), folds)
+
+
+def test_last_step_keeps_to_a_temperature_where_that_is_enough():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.6, 0.6, 3000)
+    codes = (rng.random(3000) < p).astype(np.int64)
+    timid = 1 / (1 + ((1 - p) / p) ** 0.5)
+    step = Recalibration().fit(np.column_stack([1 - timid, timid]), problem_of(codes), 1.0)
+    assert step.inverse_temperature_ == pytest.approx(2.0, rel=0.1)
+    assert step.beta_ is None
+
+
+def test_last_step_corrects_what_is_lopsided():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.6, 0.6, 3000)
+    codes = (rng.random(3000) < p).astype(np.int64)
+    shifted = 1 / (1 + np.e * (1 - p) / p)
+    step = Recalibration().fit(np.column_stack([1 - shifted, shifted]), problem_of(codes), 1.0)
+    assert step.beta_ is not None
+    after = step.apply(np.column_stack([1 - shifted, shifted]))[:, 1]
+    assert np.mean((after - p) ** 2) < 0.1 * np.mean((shifted - p) ** 2)
+
+
+def test_reliance_is_none_where_others_know_as_much_and_full_where_they_know_nothing():
+    codes = np.random.default_rng(0).integers(0, 2, 200)
+    problem, final = problem_of(codes), sure(codes, 0.9)
+    assert reliance([final], final, problem) < 0.1
+    assert reliance([np.full((200, 2), 0.5)], final, problem) > 0.95
+    assert reliance([np.full((200, 2), np.nan)], final, problem) > 0.95
