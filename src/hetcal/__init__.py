@@ -11,6 +11,16 @@ from typing import TYPE_CHECKING, Any
 from hetcal._version import __version__
 
 if TYPE_CHECKING:
+    from hetcal._exceptions import FileFormatError
+    from hetcal.advice import (
+        Advice,
+        Comparison,
+        LearningCurve,
+        advise,
+        compare,
+        correct_prior,
+        learning_curve,
+    )
     from hetcal.calibration import (
         BetaCalibration,
         BiasCorrectedTemperatureScaling,
@@ -28,42 +38,68 @@ if TYPE_CHECKING:
         get_calibrator,
     )
     from hetcal.heterogeneity import HiddenHeterogeneity
+    from hetcal.io import load, save
+    from hetcal.report import Report, diagnose
 
 _HOME = {
+    "Advice": "hetcal.advice",
     "BetaCalibration": "hetcal.calibration",
     "BiasCorrectedTemperatureScaling": "hetcal.calibration",
+    "Comparison": "hetcal.advice",
+    "FileFormatError": "hetcal._exceptions",
     "HiddenHeterogeneity": "hetcal.heterogeneity",
     "HistogramBinning": "hetcal.calibration",
     "HybridCalibrator": "hetcal.calibration",
     "IsotonicCalibration": "hetcal.calibration",
     "LabelPreserving": "hetcal.calibration",
+    "LearningCurve": "hetcal.advice",
     "LocallyCalibratedClassifier": "hetcal.calibration",
     "PlattScaling": "hetcal.calibration",
     "PrecomputedProba": "hetcal.calibration",
+    "Report": "hetcal.report",
     "SimilarityCalibrator": "hetcal.calibration",
     "TemperatureScaling": "hetcal.calibration",
     "Uncalibrated": "hetcal.calibration",
     "VectorScaling": "hetcal.calibration",
+    "advise": "hetcal.advice",
+    "compare": "hetcal.advice",
+    "correct_prior": "hetcal.advice",
+    "diagnose": "hetcal.report",
     "get_calibrator": "hetcal.calibration",
+    "learning_curve": "hetcal.advice",
+    "load": "hetcal.io",
+    "save": "hetcal.io",
 }
 
 __all__ = [
+    "Advice",
     "BetaCalibration",
     "BiasCorrectedTemperatureScaling",
+    "Comparison",
+    "FileFormatError",
     "HiddenHeterogeneity",
     "HistogramBinning",
     "HybridCalibrator",
     "IsotonicCalibration",
     "LabelPreserving",
+    "LearningCurve",
     "LocallyCalibratedClassifier",
     "PlattScaling",
     "PrecomputedProba",
+    "Report",
     "SimilarityCalibrator",
     "TemperatureScaling",
     "Uncalibrated",
     "VectorScaling",
     "__version__",
+    "advise",
+    "compare",
+    "correct_prior",
+    "diagnose",
     "get_calibrator",
+    "learning_curve",
+    "load",
+    "save",
 ]
 
 

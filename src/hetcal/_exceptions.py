@@ -1,4 +1,4 @@
-"""Warnings of hetcal's own. Errors are plain ``ValueError`` and ``TypeError``."""
+"""Warnings of hetcal's own. Errors are plain ``ValueError`` and ``TypeError``, but for one."""
 
 
 class HetcalWarning(UserWarning):
@@ -11,3 +11,11 @@ class SupportWarning(HetcalWarning):
 
 class UnknownCategoryWarning(HetcalWarning):
     """A categorical column holds levels at prediction that were not there at fit."""
+
+
+class FileFormatError(ValueError):
+    """A file is no hetcal file, was damaged, or holds what no calibrator could have written."""
+
+
+class InputError(ValueError):
+    """A table, or what was said about its columns, cannot be used as it is; the text says why."""

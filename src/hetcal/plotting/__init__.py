@@ -3,7 +3,18 @@
 matplotlib is imported when something is drawn, not before (``pip install 'hetcal[plot]'``).
 """
 
+from hetcal.plotting.comparison import ComparisonDisplay
 from hetcal.plotting.heterogeneity_map import HeterogeneityMapDisplay
+from hetcal.plotting.improvement import ImprovementDisplay
+from hetcal.plotting.learning_curve import LearningCurveDisplay
 from hetcal.plotting.reliability import ReliabilityDisplay
+from hetcal.plotting.support import SupportDisplay
 
-__all__ = ["HeterogeneityMapDisplay", "ReliabilityDisplay"]
+__all__ = [
+    "ComparisonDisplay",
+    "HeterogeneityMapDisplay",
+    "ImprovementDisplay",
+    "LearningCurveDisplay",
+    "ReliabilityDisplay",
+    "SupportDisplay",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 # Okabe and Ito's palette: distinct under the common forms of colour blindness and in grey.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
@@ -15,6 +15,79 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
 )
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 INK = "#333333"
+
+
+class MethodStyle(NamedTuple):
+    """How a calibration method looks in every picture.
+
+    The marker tells methods apart where colours cannot: in grey print, or among more methods than
+    there are colours that everyone can distinguish.
+    """
+
+    label: str
+    color: str
+    marker: str
+
+
+# Global maps are warm, votes of neighbours are blue and green, our own is purple, retrained models
+# are grey-brown. Platt scaling and temperature scaling are the same idea for two and for many
+# classes, and stand in the same place of the paper's tables: one hue, two markers.
+METHOD_STYLES: dict[str, MethodStyle] = {
+    "uncalibrated": MethodStyle("uncalibrated", "#A3A3A3", "o"),
+    "platt": MethodStyle("Platt", ORANGE, "s"),
+    "temperature": MethodStyle("temperature", "#D9A441", "D"),
+    "bcts": MethodStyle("BCTS", "#A65628", "p"),
+    "vector": MethodStyle("vector scaling", "#7A3E00", "h"),
+    "beta": MethodStyle("beta", "#F2B5A0", "8"),
+    "isotonic": MethodStyle("isotonic", "#B84300", "^"),
+    "histogram": MethodStyle("histogram", "#EBD84B", "v"),
+    "sba": MethodStyle("SBA-10", "#A6D8F5", "<"),
+    "sbaw": MethodStyle("SBAW-10", SKY, ">"),
+    "swc": MethodStyle("SWC", BLUE, "P"),
+    "swc-hh": MethodStyle("SWC-HH", GREEN, "X"),
+    "hybrid": MethodStyle("hybrid", "#882255", "*"),
+}
+# As the paper prints them in its tables.
+PRINTED_NAMES = {
+    "Uncal.": "uncalibrated",
+    "Platt": "platt",
+    "TS": "temperature",
+    "Iso Reg": "isotonic",
+    "Hist bin": "histogram",
+    "SBA-10": "sba",
+    "SBAW-10": "sbaw",
+    "SWC": "swc",
+    "SWC-HH": "swc-hh",
+}
+_OTHER_COLORS = ("#4D4D4D", "#8C6D31", "#637939", "#7B4173", "#843C39", "#17607A")
+_OTHER_MARKERS = ("d", "1", "2", "3", "4", "+")
+
+
+def method_style(name: str) -> MethodStyle:
+    """Return label, colour and marker of a method, the same in every picture.
+
+    The paper's printed names are known too. Others (a retrained model, a calibrator of one's
+    own) get a style that depends on the name alone.
+
+    Examples
+    --------
+    >>> method_style("swc").color == BLUE
+    True
+    >>> method_style("Iso Reg").color == method_style("isotonic").color
+    True
+    >>> method_style("my own") == method_style("my own")
+    True
+    """
+    if name in PRINTED_NAMES:
+        return METHOD_STYLES[PRINTED_NAMES[name]]._replace(label=name)
+    if name in METHOD_STYLES:
+        return METHOD_STYLES[name]
+    number = sum(name.encode())
+    return MethodStyle(
+        name,
+        _OTHER_COLORS[number % len(_OTHER_COLORS)],
+        _OTHER_MARKERS[number // len(_OTHER_COLORS) % len(_OTHER_MARKERS)],
+    )
 
 
 def require_pyplot(caller: str) -> Any:

@@ -1,0 +1,302 @@
+"""How often `hetcal.advise` is right, by simulation on data whose right answer is known.
+
+    python benchmarks/advice.py --output advice.csv                      # 200 data sets per case
+    python benchmarks/advice.py --output advice.csv --part leak shift    # the warnings
+
+Rows are appended as they come, so an interrupted run goes on where it stopped; `--part` picks
+verdicts, leak (rows that the model was trained on, and honest strong models) and shift (class
+balance). Thresholds were chosen on seeds 0 to 99; the reported seeds start at 1000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from sklearn.datasets import load_digits, make_classification
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+import hetcal
+from hetcal.advice import (
+    COLLECT_MORE,
+    GLOBAL_IS_ENOUGH,
+    GO_LOCAL,
+    LEAVE_IT,
+    RETRAIN,
+    measure_prior_shift,
+)
+from hetcal.advice.checks import check_training_rows
+from hetcal.advice.honest_models import best_of, cross_fitted_maps, retrained
+from hetcal.advice.items import CalibrationItems
+from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.heterogeneity.folds import fold_of
+from hetcal.kernels.intervals import wilson_interval
+
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A way to draw data sets, and the right answer.
+
+    `clear` cases count for the 95 % of right answers; `null` cases for the 5 % of "go local".
+    """
+
+    right: str
+    draw: Callable[[int], Arrays]
+    clear: bool = True
+    null: bool = False
+
+
+def synthetic(n: int, **dials) -> Callable[[int], Arrays]:
+    def draw(seed: int) -> Arrays:
+        data = make_hidden_heterogeneity(n, random_state=seed, **dials)
+        return data.X, data.y, data.y_proba
+
+    return draw
+
+
+def useless_model(n: int) -> Callable[[int], Arrays]:
+    """Draw features that say much and probabilities that say nothing."""
+
+    def draw(seed: int) -> Arrays:
+        data = make_hidden_heterogeneity(n, heterogeneity=0.0, random_state=seed)
+        noise = np.random.default_rng([seed, 1]).standard_normal(n)
+        return data.X, data.y, two_columns(expit(0.3 * noise))
+
+    return draw
+
+
+def weak_model(n: int) -> Callable[[int], Arrays]:
+    """Let the model look at one feature of several."""
+
+    def draw(seed: int) -> Arrays:
+        data = make_hidden_heterogeneity(n, heterogeneity=0.0, n_features=7, random_state=seed)
+        return data.X, data.y, two_columns(expit(0.5 * data.X[:, 3]))
+
+    return draw
+
+
+def two_columns(p: np.ndarray) -> np.ndarray:
+    return np.column_stack([1 - p, p])
+
+
+CASES = {
+    "calibrated": Case(LEAVE_IT, synthetic(1200, heterogeneity=0.0), null=True),
+    "over-confident": Case(
+        GLOBAL_IS_ENOUGH, synthetic(1200, heterogeneity=0.0, miscalibration=2.0), null=True
+    ),
+    "hidden": Case(GO_LOCAL, synthetic(600, heterogeneity=1.0)),
+    "hidden and over-confident": Case(
+        GO_LOCAL, synthetic(600, heterogeneity=1.0, miscalibration=2.0)
+    ),
+    "too little data": Case(COLLECT_MORE, synthetic(60, heterogeneity=0.5)),
+    "useless model": Case(RETRAIN, useless_model(600)),
+    "weak model": Case(RETRAIN, weak_model(600)),
+    # Not clear, but true nulls: five classes, few items, a mild overconfidence.
+    "calibrated, 5 classes": Case(
+        LEAVE_IT, synthetic(400, heterogeneity=0.0, n_classes=5), clear=False, null=True
+    ),
+    "calibrated, 200 items": Case(
+        LEAVE_IT, synthetic(200, heterogeneity=0.0), clear=False, null=True
+    ),
+    "mildly over-confident, 400 items": Case(
+        GLOBAL_IS_ENOUGH,
+        synthetic(400, heterogeneity=0.0, miscalibration=0.5),
+        clear=False,
+        null=True,
+    ),
+}
+
+
+def one_verdict(name: str, seed: int) -> dict:
+    X, y, P = CASES[name].draw(seed)
+    advice = hetcal.advise(X, y, y_proba=P)
+    e = advice.evidence
+    return {
+        "answer": advice.verdict,
+        "right": int(advice.verdict == CASES[name].right),
+        "warnings": " ".join(w.code for w in advice.warnings),
+        "global_p": e.global_p_value,
+        "global_cautious": e.global_gain.less(1.0),
+        "global_most": e.global_most,
+        "local_p": e.local_p_value,
+        "local_cautious": e.local_gain.less(1.645),
+        "local_most": e.local_most,
+        "worthwhile": advice.worthwhile,
+        "best_map_brier": e.best_map_brier,
+        "retraining": e.retraining_gain.value,
+        "retraining_low": e.retraining_gain.low,
+        "model_gain": e.model_gain.value,
+        "doubling_low": e.doubling_gain.low,
+        "reliance": e.reliance_on_model,
+    }
+
+
+# -- rows that the model was trained on ----------------------------------------------------------
+
+
+def noisy_classes(n: int, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    return make_classification(
+        n, n_features=10, n_informative=5, flip_y=noise, class_sep=1.0, random_state=seed
+    )
+
+
+MODELS = {
+    "forest": lambda seed: RandomForestClassifier(100, random_state=seed),
+    "tree": lambda seed: DecisionTreeClassifier(random_state=seed),
+    "1-nn": lambda seed: KNeighborsClassifier(1),
+    "boosting": lambda seed: GradientBoostingClassifier(
+        n_estimators=300, max_depth=6, random_state=seed
+    ),
+    "logistic": lambda seed: LogisticRegression(max_iter=5000),
+    "svm": lambda seed: SVC(random_state=seed),
+}
+MEMORISING = ("forest", "tree", "1-nn", "boosting")
+
+
+def leak_draws(model: str, source: str, own_rows: bool, seed: int) -> Arrays:
+    """Draw 500 rows that the model was trained on, or rows it has not seen (trained on many)."""
+    rng = np.random.default_rng(seed)
+    if source == "digits":
+        X, y = load_digits(return_X_y=True)
+        order = rng.permutation(y.shape[0])
+        X, y = X[order] / 16.0, y[order]
+    else:
+        X, y = noisy_classes(8500, seed, float(source))
+    test = slice(0, 500)
+    train = test if own_rows else slice(500, None)
+    fitted = MODELS[model](seed).fit(X[train], y[train])
+    if hasattr(fitted, "predict_proba"):
+        P = fitted.predict_proba(X[test])
+    else:
+        scores = fitted.decision_function(X[test])
+        scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else 2 * scores
+        P = np.exp(scores - scores.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+    return X[test], y[test], P
+
+
+LEAKS = {
+    f"{model} {source} {'own rows' if own else 'honest'}": (model, source, own)
+    for source in ("digits", "0.02", "0.2")
+    for model in MODELS
+    for own in ((True, False) if model in MEMORISING else (False,))
+    # Boosting ten digits 300 times over takes minutes.
+    if not (model == "boosting" and source == "digits")
+}
+
+
+def one_leak(name: str, seed: int) -> dict:
+    model, source, own = LEAKS[name]
+    X, y, P = leak_draws(model, source, own, seed)
+    items = CalibrationItems.check(X, y, y_proba=P)
+    truth = np.eye(items.classes.shape[0])[items.codes]
+    fold = fold_of(items.codes, None, 5, np.random.default_rng(seed))
+    _, mapped = best_of(cross_fitted_maps(items, fold), truth, items.weights, fold)
+    brier = float(((mapped - truth) ** 2).sum(axis=1).mean())
+    alone = retrained(items.X, items, fold, with_boosting=True, seed=0, n_jobs=1)
+    _, honest = best_of(alone, truth, items.weights, fold)
+    alarm = check_training_rows(items, brier, honest) is not None
+    return {"answer": "alarm" if alarm else "quiet", "right": int(alarm == own)}
+
+
+# -- class balance -------------------------------------------------------------------------------
+
+SHIFTS = {"same balance": 0.0, "class 1 twice as rare": 1.0}
+
+
+def one_shift(name: str, seed: int) -> dict:
+    """Draw 500 calibration items, and 1000 new ones of which class 1 may be thinned out."""
+    strength = SHIFTS[name]
+    data = make_hidden_heterogeneity(500, heterogeneity=0.3, miscalibration=0.5, random_state=seed)
+    new = data.sample(1500, random_state=seed + 500_000)
+    rng = np.random.default_rng([seed, 2])
+    kept = rng.uniform(size=1500) < np.where(new.y == 1, 1 - strength / 2, 1.0)
+    items = CalibrationItems.check(data.X, data.y, y_proba=data.y_proba)
+    shift = measure_prior_shift(items, new.y_proba[kept][:1000], random_state=seed)
+    alarm = bool(shift.shifted.any())
+    return {
+        "answer": "alarm" if alarm else "quiet",
+        "right": int(alarm == (strength > 0)),
+        "estimate": float(shift.new[1]),
+        "truth": float(new.y[kept][:1000].mean()),
+        "covered": int(shift.low[1] <= new.y[kept][:1000].mean() - data.y.mean() <= shift.high[1]),
+    }
+
+
+PARTS = {
+    "verdicts": (CASES, one_verdict),
+    "leak": (LEAKS, one_leak),
+    "shift": (SHIFTS, one_shift),
+}
+
+
+def todo(args, done: set[tuple[str, str, int]]) -> Iterator[tuple[str, str, int]]:
+    """Yield draws seed by seed, so that an unfinished run has something about every case."""
+    for seed in range(args.first_seed, args.first_seed + args.draws):
+        for part in args.part:
+            for name in PARTS[part][0]:
+                wanted = not args.case or name in args.case
+                if wanted and (part, name, seed) not in done:
+                    yield part, name, seed
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    table = rows.groupby(["part", "case"], sort=False).agg(
+        draws=("right", "size"), right=("right", "mean")
+    )
+    low, high = wilson_interval(table["right"].to_numpy(), table["draws"].to_numpy())
+    table["low"], table["high"] = low, high
+    table["go_local"] = rows["answer"].eq(GO_LOCAL).groupby([rows["part"], rows["case"]]).mean()
+    return table.round(3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=Path("advice.csv"))
+    parser.add_argument("--part", nargs="*", default=["verdicts"], choices=list(PARTS))
+    parser.add_argument("--case", nargs="*", help="only these cases")
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--first-seed", type=int, default=1000)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    done = set()
+    if args.output.exists():
+        before = pd.read_csv(args.output)
+        done = set(zip(before["part"], before["case"], before["seed"], strict=True))
+    columns = ["part", "case", "seed", "answer", "right", "numbers"]
+    with args.output.open("a", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        if not done:
+            writer.writeheader()
+        for part, name, seed in todo(args, done):
+            row = PARTS[part][1](name, seed)
+            shown = {key: row.pop(key) for key in ("answer", "right")}
+            numbers = "; ".join(f"{key}={value}" for key, value in row.items())
+            writer.writerow({"part": part, "case": name, "seed": seed, **shown, "numbers": numbers})
+            file.flush()
+    rows = pd.read_csv(args.output)
+    table = summary(rows)
+    print(table.to_string())
+    clear = rows["case"].map(lambda name: name in CASES and CASES[name].clear)
+    null = rows["case"].map(lambda name: name in CASES and CASES[name].null)
+    if clear.any():
+        print(f"\nright answers on clear cases: {rows.loc[clear, 'right'].mean():.3f}")
+        rate = rows.loc[null, "answer"].eq(GO_LOCAL).mean()
+        print(f"'go local' on true nulls: {rate:.3f} of {null.sum()}")
+
+
+if __name__ == "__main__":
+    main()

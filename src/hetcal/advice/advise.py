@@ -1,0 +1,391 @@
+"""What to do with a classifier's probabilities, what it will bring, and the reason for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import _safe_indexing
+
+from hetcal._validation import (
+    check_columns_match_classes,
+    check_logits,
+    check_proba,
+    check_same_rows,
+)
+from hetcal.advice import checks, words
+from hetcal.advice.calls import recommended_call
+from hetcal.advice.checks import AdviceWarning
+from hetcal.advice.evidence import ONE_SIDED_95, Evidence, gather
+from hetcal.advice.items import CalibrationItems, Matrix
+from hetcal.advice.prior_shift import PriorShift, measure_prior_shift
+from hetcal.advice.verdicts import (
+    COLLECT_MORE,
+    GO_LOCAL,
+    LOCAL_LEVEL,
+    RETRAIN,
+    Answer,
+    Case,
+    decide,
+    too_little_to_start,
+)
+from hetcal.calibration.hybrid import HybridCalibrator
+
+# So that a gain that just matters is found, and its absence seen, in 95 of 100 cases.
+_SURELY_FOUND = (2 * ONE_SIDED_95) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """A verdict and its evidence; ``print(advice)`` says it in words.
+
+    Attributes
+    ----------
+    verdict : str
+        One of :data:`hetcal.advice.VERDICTS`.
+    call : str
+        Code to copy; it leaves the probabilities to use in ``q_new``.
+    warnings : tuple of AdviceWarning
+        What may make the calibration items misleading; each has a ``code`` and a ``text``.
+    global_map, local : {"yes", "no", "unsure"}
+        Whether each repair pays; the verdict follows from them.
+    n_items : int
+        Calibration items (those with a positive weight).
+    n_needed : int or None
+        About how many items would settle what is unsure; None where nothing is.
+    worthwhile : float
+        The smallest gain in Brier score that matters.
+    evidence : Evidence or None
+        Every number; None where there were too few items to measure anything.
+    prior_shift : PriorShift or None
+        Class frequencies of the new data, where ``y_proba_new`` was passed.
+    """
+
+    verdict: str
+    call: str
+    warnings: tuple[AdviceWarning, ...]
+    global_map: Answer
+    local: Answer
+    n_items: int
+    n_needed: int | None
+    worthwhile: float
+    evidence: Evidence | None = field(repr=False)
+    prior_shift: PriorShift | None = field(repr=False, default=None)
+
+    @property
+    def expected_brier(self) -> float:
+        """Brier score to expect from following the call, on items like these; NaN if unknown."""
+        e = self.evidence
+        if e is None:
+            return float("nan")
+        gain = {
+            GO_LOCAL: e.local_gain.value,
+            RETRAIN: e.retraining_gain.value,
+        }.get(self.verdict, 0.0)
+        if gain:
+            return e.reference_brier - gain
+        return e.best_map_brier if self.global_map is Answer.YES else e.brier
+
+    @property
+    def subgroups(self) -> pd.DataFrame:
+        """Sub-populations whose probabilities are wrong and that no global map repairs."""
+        return pd.DataFrame() if self.evidence is None else self.evidence.subgroups
+
+    def frame(self) -> pd.DataFrame:
+        """Return the evidence: one row per number.
+
+        Returns
+        -------
+        DataFrame
+            Index ``evidence``; columns ``value``, ``low`` and ``high`` (95 % interval),
+            ``p_value``, and ``meaning`` in words.
+        """
+        return words.table(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values that ``json.dumps`` takes; unknown numbers are None."""
+        return words.as_dict(self)
+
+    def __str__(self) -> str:
+        return words.report(self)
+
+
+def advise(
+    X: Any,
+    y: Any,
+    *,
+    y_proba: Any = None,
+    logits: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    classes: Any = None,
+    X_new: Any = None,
+    y_proba_new: Any = None,
+    logits_new: Any = None,
+    worthwhile: float = 0.02,
+    hybrid: HybridCalibrator | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Advice:
+    """Say what to do with a classifier's probabilities, and show the numbers behind it.
+
+    The verdict is one of "leave it", "global map is enough", "go local", "retrain instead" and
+    "collect more data". All gains are differences of Brier scores of honest predictions: nothing
+    that is said about an item has used its label.
+
+    Parameters
+    ----------
+    X : array-like or table of shape (n, d)
+        Features of the calibration items.
+    y : array-like of shape (n,)
+        Observed labels.
+    y_proba, logits : array-like of shape (n, K)
+        The classifier's output on these items: exactly one of the two. The classifier must not have
+        been trained on them; a warning says when it looks so.
+    groups : array-like of shape (n,), optional
+        Items that belong together (one patient, one document): nothing is predicted from the item's
+        own group, and intervals count groups.
+    sample_weight : array-like of shape (n,), optional
+        Weights; items of weight 0 are left out.
+    classes : array-like of shape (K,), optional
+        The classes in the column order of ``y_proba``.
+    X_new : array-like or table, optional
+        Features of new items; only their number is compared with ``y_proba_new``.
+    y_proba_new, logits_new : array-like of shape (m, K), optional
+        The classifier's output on items without labels, of the same kind: their class balance is
+        estimated, and corrected for where it differs.
+    worthwhile : float, default=0.02
+        The smallest gain that matters, as a share of the Brier score. Smaller values ask for more
+        data before "leave it" can be said.
+    hybrid : HybridCalibrator, optional
+        One that was fitted to the same items already, to save the time of another fit.
+    random_state : int, default=0
+        Seed of folds, forests and draws.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    progress : callable, optional
+        Called as ``progress(n_done, n_steps)`` after each step.
+
+    Returns
+    -------
+    Advice
+
+    Examples
+    --------
+    >>> import hetcal
+    >>> from hetcal.datasets import make_hidden_heterogeneity
+    >>> data = make_hidden_heterogeneity(600, heterogeneity=1.0, random_state=0)
+    >>> advice = hetcal.advise(data.X, data.y, y_proba=data.y_proba)
+    >>> advice.verdict
+    'go local'
+    >>> print(advice.call)
+    import hetcal
+    <BLANKLINE>
+    calibrator = hetcal.HybridCalibrator()
+    calibrator.fit(X, y, y_proba=y_proba)
+    q_new = calibrator.predict_proba(X_new, y_proba=y_proba_new)
+    """
+    if X is None:
+        raise ValueError(
+            "advise compares items by their features; X is None. Pass X; whether a global map "
+            "helps, hetcal.metrics.evaluate says without it."
+        )
+    if not 0 < worthwhile < 1:
+        raise ValueError(
+            f"advise: worthwhile must lie between 0 and 1, both excluded; got {worthwhile!r}. "
+            "Pass 0.02 for 2 % of the Brier score."
+        )
+    items = _with_weight(
+        CalibrationItems.check(
+            X,
+            y,
+            y_proba=y_proba,
+            logits=logits,
+            classes=classes,
+            sample_weight=sample_weight,
+            groups=groups,
+            caller="advise",
+        )
+    )
+    _check_hybrid(hybrid, items)
+    new_output = _new_output(items, X_new, y_proba_new, logits_new)
+    given = classes is not None
+    counts = np.sort(np.bincount(items.codes, minlength=2))
+    if too_little_to_start(items.n_items, int(counts[-2])):
+        return _nothing_to_say(items, given, worthwhile)
+    evidence = gather(
+        items, hybrid=hybrid, random_state=random_state, n_jobs=n_jobs, progress=progress
+    )
+    shift = (
+        None
+        if new_output is None
+        else measure_prior_shift(items, new_output, random_state=random_state)
+    )
+    return _judged(items, evidence, shift, worthwhile, classes_given=given)
+
+
+def _judged(
+    items: CalibrationItems,
+    evidence: Evidence,
+    shift: PriorShift | None,
+    worthwhile: float,
+    *,
+    classes_given: bool,
+) -> Advice:
+    matters = worthwhile * evidence.brier
+    global_map = Case(
+        evidence.global_p_value, evidence.global_gain.less(1.0), evidence.global_most, matters
+    ).answer
+    # What a global map repairs does not count here: the scale is what it leaves.
+    matters_locally = worthwhile * evidence.reference_brier
+    local = Case(
+        evidence.local_p_value,
+        evidence.local_gain.less(ONE_SIDED_95),
+        evidence.local_most,
+        matters_locally,
+        rising=evidence.doubling_gain.low > 0,
+        level=LOCAL_LEVEL,
+    ).answer
+    retraining_wins = (
+        evidence.retraining_gain.low > 0
+        and evidence.retraining_gain.value >= matters_locally
+        and evidence.model_gain.value < matters_locally
+    )
+    verdict = decide(global_map, local, retraining_wins=retraining_wins)
+    found = [
+        checks.check_training_rows(items, evidence.best_map_brier, evidence.retrained),
+        checks.check_groups_balance(items),
+        checks.check_errors(items),
+        None if shift is None else checks.check_class_balance(shift, items),
+    ]
+    n_needed = None
+    if verdict == COLLECT_MORE:
+        n_needed = _needed(items, evidence, global_map, local, worthwhile)
+    return Advice(
+        verdict,
+        recommended_call(
+            verdict,
+            items,
+            use_map=evidence.best_map if global_map is Answer.YES else None,
+            best_retrained=evidence.best_retrained,
+            shift=shift,
+            classes_given=classes_given,
+        ),
+        tuple(warning for warning in found if warning is not None),
+        global_map,
+        local,
+        items.n_items,
+        n_needed,
+        matters,
+        evidence,
+        shift,
+    )
+
+
+def _needed(
+    items: CalibrationItems, evidence: Evidence, global_map: Answer, local: Answer, share: float
+) -> int:
+    """Return about how many items would settle it: at least twice as many as there are."""
+    n = items.n_items
+    wanted = 2.0 * n
+    if global_map is Answer.UNSURE:
+        wanted = max(wanted, _SURELY_FOUND * evidence.global_unit * n / (share * evidence.brier))
+    if local is Answer.UNSURE:
+        matters = share * evidence.reference_brier
+        wanted = max(wanted, _SURELY_FOUND * evidence.local_unit * n / matters)
+    return _rounded(wanted)
+
+
+def _rounded(number: float) -> int:
+    """Return the number with two digits that say something."""
+    digits = max(int(np.floor(np.log10(number))) - 1, 0)
+    return int(np.ceil(number / 10**digits) * 10**digits)
+
+
+def _nothing_to_say(items: CalibrationItems, classes_given: bool, worthwhile: float) -> Advice:
+    truth = np.eye(items.classes.shape[0])[items.codes]
+    brier = float(np.average(((items.proba - truth) ** 2).sum(axis=1), weights=items.weights))
+    return Advice(
+        COLLECT_MORE,
+        recommended_call(
+            COLLECT_MORE,
+            items,
+            use_map=None,
+            best_retrained="forest",
+            shift=None,
+            classes_given=classes_given,
+        ),
+        (
+            AdviceWarning(
+                "few-items",
+                f"{items.n_items} items, {int(np.sort(np.bincount(items.codes, minlength=2))[-2])} "
+                "of the second most frequent class, are too few to measure anything.",
+            ),
+        ),
+        Answer.UNSURE,
+        Answer.UNSURE,
+        items.n_items,
+        _rounded(max(10 * items.n_items, _SURELY_FOUND / worthwhile)),
+        worthwhile * brier,
+        None,
+    )
+
+
+def _with_weight(items: CalibrationItems) -> CalibrationItems:
+    """Leave out items of weight 0."""
+    if items.weight is None or (items.weight > 0).all():
+        return items
+    rows = np.flatnonzero(items.weight > 0)
+    groups = None
+    if items.groups is not None:
+        groups = np.unique(items.groups[rows], return_inverse=True)[1]
+    return CalibrationItems(
+        _safe_indexing(items.X, rows),
+        items.codes[rows],
+        items.classes,
+        items.kind,
+        items.output[rows],
+        items.weight[rows],
+        groups,
+    )
+
+
+def _check_hybrid(hybrid: HybridCalibrator | None, items: CalibrationItems) -> None:
+    if hybrid is None:
+        return
+    said = getattr(hybrid, "out_of_sample_proba_", None)
+    if said is None or said.shape != items.output.shape:
+        raise ValueError(
+            "advise: hybrid must be a HybridCalibrator that was fitted to these very items "
+            f"({items.n_items} with a positive weight); got "
+            f"{'one that is not fitted' if said is None else f'one fitted to {said.shape[0]}'}. "
+            "Leave it out, and advise fits its own."
+        )
+
+
+def _new_output(
+    items: CalibrationItems, X_new: Any, y_proba_new: Any, logits_new: Any
+) -> Matrix | None:
+    new = {"y_proba": y_proba_new, "logits": logits_new}
+    other = "logits" if items.kind == "y_proba" else "y_proba"
+    if new[other] is not None:
+        raise ValueError(
+            f"advise got {other}_new, but the calibration items came with {items.kind}. Pass "
+            f"{items.kind}_new."
+        )
+    given = new[items.kind]
+    if given is None:
+        return None
+    name = f"{items.kind}_new"
+    if items.kind == "y_proba":
+        output = check_proba(given, name=name)
+    else:
+        output = check_logits(given, name=name)
+    check_columns_match_classes(output.shape[1], items.classes, name=name, given=True)
+    if X_new is not None:
+        check_same_rows(X_new=X_new, **{name: given})
+    return output

@@ -1,0 +1,92 @@
+"""Plain retrained models, cross-validated like the calibrators: an expert will ask for them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from hetcal._compat import threadpool_limits
+from hetcal._validation import FeatureEncoder, check_sample_weight, check_two_classes
+from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
+
+_N_TREES = 200
+
+
+class RetrainedModel(BaseCalibrator):
+    """A classifier trained on the calibration items, called like a calibrator.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Cloned at fit; sees encoded features.
+    with_model : bool, default=False
+        Whether the black box's probabilities stand beside the features, [X, P].
+    classes : array-like, optional
+        The classes in the column order of ``y_proba``.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> model = RetrainedModel(DecisionTreeClassifier())
+    >>> model = model.fit([[0.0], [1.0]], ["no", "yes"], y_proba=[0.5, 0.5])
+    >>> model.predict_proba([[2.0]], y_proba=[0.5])
+    array([[0., 1.]])
+    """
+
+    def __init__(self, estimator: Any, *, with_model: bool = False, classes: Any = None):
+        self.estimator = estimator
+        self.with_model = with_model
+        self.classes = classes
+
+    def fit(
+        self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Train on the calibration items."""
+        if X is None:
+            raise ValueError("A retrained model needs features; X is None. Pass X.")
+        scores, codes = self._fit_scores(X, y, y_proba, logits)
+        weight = None if sample_weight is None else check_sample_weight(sample_weight, len(codes))
+        check_two_classes(codes, self.classes_, weight)
+        self.encoder_ = FeatureEncoder(missing="keep").fit(X)
+        Z = self._joined(X, scores)
+        self.known_ = ~np.isnan(Z).all(axis=0)  # boosting cannot bin a column without any value
+        # Small sets gain nothing from threads, and on a busy machine waiting threads cost a lot.
+        with threadpool_limits(1, user_api="openmp"):
+            self.model_ = clone(self.estimator).fit(Z[:, self.known_], codes, sample_weight=weight)
+        return self
+
+    def predict_proba(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> Matrix:
+        """Return the model's probabilities, zero for classes that it has never seen."""
+        check_is_fitted(self, "model_")
+        Z = self._joined(X, self._new_scores(X, y_proba, logits))
+        Q = np.zeros((Z.shape[0], self.classes_.shape[0]))
+        with threadpool_limits(1, user_api="openmp"):
+            Q[:, self.model_.classes_] = self.model_.predict_proba(Z[:, self.known_])
+        return Q
+
+    def _joined(self, X: Any, scores: Scores) -> Matrix:
+        features = self.encoder_.transform(X)
+        return np.hstack([features, scores.proba]) if self.with_model else features
+
+
+def plain_baselines(random_state: int = 0) -> dict[str, RetrainedModel]:
+    """Return forest and gradient boosting, on the features and on features and probabilities.
+
+    Examples
+    --------
+    >>> list(plain_baselines())
+    ['forest on X', 'forest on [X, P]', 'boosting on X', 'boosting on [X, P]']
+    """
+    models = {
+        "forest": RandomForestClassifier(_N_TREES, random_state=random_state),
+        "boosting": HistGradientBoostingClassifier(random_state=random_state),
+    }
+    return {
+        f"{name} on {'[X, P]' if with_model else 'X'}": RetrainedModel(model, with_model=with_model)
+        for name, model in models.items()
+        for with_model in (False, True)
+    }

@@ -1,0 +1,121 @@
+"""The one call to copy: real code, in the names that the user passed things by."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetcal._validation import FeatureEncoder
+from hetcal.advice.items import CalibrationItems
+from hetcal.advice.prior_shift import PriorShift
+from hetcal.advice.verdicts import GO_LOCAL, RETRAIN
+
+
+def recommended_call(
+    verdict: str,
+    items: CalibrationItems,
+    *,
+    use_map: str | None,
+    best_retrained: str,
+    shift: PriorShift | None,
+    classes_given: bool,
+) -> str:
+    """Return lines of Python that do what the verdict says.
+
+    They use ``X``, ``y``, ``y_proba`` (or ``logits``), ``X_new`` and ``y_proba_new`` (or
+    ``logits_new``), and where they were passed ``groups``, ``sample_weight`` and ``classes``; they
+    leave calibrated probabilities in ``q_new``.
+
+    Parameters
+    ----------
+    use_map : str, optional
+        The global map to use where the verdict is not a local one; None: the probabilities as they
+        are.
+    best_retrained : {"forest", "boosting"}
+        The model to train where the verdict is to retrain.
+    """
+    if verdict == RETRAIN:
+        lines = _retrain(items, best_retrained)
+    elif verdict == GO_LOCAL:
+        lines = _calibrate("HybridCalibrator", "", items, classes_given, with_groups=True)
+    elif use_map is not None:
+        lines = _calibrate("get_calibrator", repr(use_map), items, classes_given)
+    elif items.kind == "logits":
+        lines = ["from scipy.special import softmax", "", "q_new = softmax(logits_new, axis=1)"]
+    else:
+        lines = ["q_new = y_proba_new  # as it is"]
+    if shift is not None and shift.shifted.any():
+        lines += [
+            "q_new = hetcal.correct_prior(",
+            f"    q_new, old_prior={_numbers(shift.old)}, new_prior={_numbers(shift.new)}",
+            ")",
+        ]
+        lines = _imported(lines)
+    return "\n".join(lines)
+
+
+def _calibrate(
+    name: str, first: str, items: CalibrationItems, classes_given: bool, with_groups: bool = False
+) -> list[str]:
+    kind = items.kind
+    made = ", ".join(part for part in (first, "classes=classes" if classes_given else "") if part)
+    given = [f"X, y, {kind}={kind}"]
+    if items.weight is not None:
+        given.append("sample_weight=sample_weight")
+    if with_groups and items.groups is not None:
+        given.append("groups=groups")
+    return [
+        "import hetcal",
+        "",
+        f"calibrator = hetcal.{name}({made})",
+        f"calibrator.fit({', '.join(given)})",
+        f"q_new = calibrator.predict_proba(X_new, {kind}={kind}_new)",
+    ]
+
+
+def _retrain(items: CalibrationItems, best: str) -> list[str]:
+    """Train the model that was measured; columns of text need an encoder before it."""
+    name = {"forest": "RandomForestClassifier", "boosting": "HistGradientBoostingClassifier"}[best]
+    model = {
+        "forest": f"{name}(500, min_samples_leaf=3)",
+        "boosting": f"{name}(learning_rate=0.06, max_leaf_nodes=12, l2_regularization=1.0)",
+    }[best]
+    encoder = FeatureEncoder(missing="keep").fit(items.X)
+    if not encoder.levels_:
+        weight = "" if items.weight is None else ", sample_weight=sample_weight"
+        return [
+            f"from sklearn.ensemble import {name}",
+            "",
+            f"model = {model}",
+            f"q_new = model.fit(X, y{weight}).predict_proba(X_new)",
+        ]
+    names = encoder.feature_names_in_
+    where = [j if names is None else str(names[j]) for j in sorted(encoder.levels_)]
+    weight = "" if items.weight is None else f", {name.lower()}__sample_weight=sample_weight"
+    return [
+        "from sklearn.compose import make_column_transformer",
+        f"from sklearn.ensemble import {name}",
+        "from sklearn.pipeline import make_pipeline",
+        "from sklearn.preprocessing import OneHotEncoder",
+        "",
+        "encode = make_column_transformer(",
+        '    (OneHotEncoder(handle_unknown="ignore", sparse_output=False),',
+        f"     {where!r}),",
+        '    remainder="passthrough",',
+        ")",
+        f"model = make_pipeline(encode, {model})",
+        f"q_new = model.fit(X, y{weight}).predict_proba(X_new)",
+    ]
+
+
+def _numbers(prior: np.ndarray) -> str:
+    rounded = prior.round(4)
+    rounded[rounded.argmax()] += 1 - rounded.sum()
+    return "[" + ", ".join(f"{value:.4f}" for value in rounded) + "]"
+
+
+def _imported(lines: list[str]) -> list[str]:
+    """Put ``import hetcal`` first where it is missing."""
+    if "import hetcal" in lines:
+        return lines
+    start = ["import hetcal"] if lines[0].startswith("from") else ["import hetcal", ""]
+    return start + lines

@@ -1,0 +1,356 @@
+"""All calibrators side by side on the user's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hetcal.advice.cross_validation import (
+    CrossValidated,
+    MethodRun,
+    Progress,
+    cross_validated,
+    named_calibrators,
+)
+from hetcal.advice.items import Matrix
+from hetcal.advice.learning_curves import LearningCurve, curve_of
+from hetcal.advice.scoring import HIGHER_IS_BETTER, METRICS, paired_difference, score
+from hetcal.calibration import GlobalCalibrator, Uncalibrated
+
+_SHORT_NOTE = 200
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """What each method brings, with standard errors; the result of :func:`compare`.
+
+    Attributes
+    ----------
+    cross_validated : CrossValidated or None
+        The splits and all out-of-fold probabilities; None with ``keep_predictions=False``.
+    learning_curve : LearningCurve or None
+        Where one was asked for.
+    n_items, n_splits : int
+        Items that were tested, and splits that tested them.
+    warnings : dict of dict
+        By method: the texts of its warnings and the number of fits that gave them.
+    """
+
+    _rows: pd.DataFrame
+    _seconds: pd.Series
+    n_items: int
+    n_splits: int
+    cross_validated: CrossValidated | None = None
+    learning_curve: LearningCurve | None = None
+    warnings: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods, the lowest Brier score first, those that failed last."""
+        return list(dict.fromkeys(self._rows["method"]))
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row per method and metric.
+
+        Returns
+        -------
+        DataFrame
+            ``method``, the lowest Brier score first; ``kind``, "calibrator" or "baseline" (a plain
+            retrained model); ``metric``: ``brier`` (sum over classes), ``log_loss``, ``ece`` (top
+            label, 15 bins of equal mass), ``accuracy``; ``value`` and its ``standard_error``;
+            ``difference`` to the best method of the metric and ``difference_se``, paired item by
+            item; ``best``; ``within_one_se``, true where the value comes as close to the best as
+            its own standard error (the paper's bold print); ``note``: why a method failed, or what
+            it warned of.
+        """
+        return self._rows.copy()
+
+    def table(self) -> pd.DataFrame:
+        """Return one row per method: a column per metric, its error, and seconds per fit."""
+        rows = self._rows.set_index(["metric", "method"])[["value", "standard_error"]]
+        columns = {}
+        for metric in METRICS:
+            part = rows.loc[metric]
+            columns[metric], columns[f"{metric}_se"] = part["value"], part["standard_error"]
+        first = self._rows.drop_duplicates("method").set_index("method")
+        return (
+            pd.DataFrame(columns)
+            .reindex(self.methods)
+            .assign(kind=first["kind"], seconds=self._seconds, note=first["note"])
+        )
+
+    def best(self, metric: str = "brier", *, baselines: bool = True) -> str:
+        """Return the name of the best method, with or without the plain retrained models."""
+        rows = self._of(metric)
+        if not baselines:
+            rows = rows[rows["kind"] == "calibrator"]
+        rows = rows.dropna(subset=["value"])
+        if rows.empty:
+            raise ValueError("No calibrator came through; see the notes in frame().")
+        order = rows["value"] * (-1 if metric in HIGHER_IS_BETTER else 1)
+        return str(rows["method"].iloc[int(np.argmin(order))])
+
+    def predictions(self, name: str) -> Matrix:
+        """Return the out-of-fold probabilities of a method, one row per item.
+
+        They are averaged over repeats, so slightly better than those of a single fit; rows of
+        items that were never tested (``TimeSeriesSplit``) are NaN.
+        """
+        return self._kept().proba(name)
+
+    def difference(self, first: str, second: str, metric: str = "brier") -> tuple[float, float]:
+        """Return the paired difference first - second in a metric, and its standard error.
+
+        Below zero the first is better, except for accuracy.
+        """
+        return paired_difference(self._kept(), first, second, metric)
+
+    def plot(self, metric: str = "brier", *, ax: Any = None) -> Any:
+        """Draw the methods with their standard errors; see ``plotting.ComparisonDisplay``."""
+        # Plotting stands above advice: looked up when something is drawn, never imported from here.
+        display = import_module("hetcal.plotting.comparison").ComparisonDisplay
+        return display.from_comparison(self, metric=metric).plot(ax=ax)
+
+    def _kept(self) -> CrossValidated:
+        if self.cross_validated is None:
+            raise ValueError(
+                "Comparison holds no predictions: compare was called with keep_predictions=False."
+            )
+        return self.cross_validated
+
+    def _of(self, metric: str) -> pd.DataFrame:
+        if metric not in METRICS:
+            raise ValueError(
+                f"Comparison: metric must be one of {', '.join(METRICS)}; got {metric!r}."
+            )
+        return self._rows[self._rows["metric"] == metric]
+
+    def _shown(self) -> pd.DataFrame:
+        """Return the table as texts: values with errors, marks, and the paired difference."""
+        rows = self._rows.set_index(["method", "metric"])
+        shown = {}
+        for metric in METRICS:
+            part = rows.xs(metric, level="metric").reindex(self.methods)
+            shown[metric.replace("_", " ")] = [
+                "-" if np.isnan(value) else f"{value:.4f} ± {error:.4f}{'*' if near else ' '}"
+                for value, error, near in zip(
+                    part["value"], part["standard_error"], part["within_one_se"], strict=True
+                )
+            ]
+        brier = rows.xs("brier", level="metric").reindex(self.methods)
+        shown["Brier above the best"] = [
+            "best" if best else "-" if np.isnan(difference) else f"{difference:+.4f} ± {error:.4f}"
+            for best, difference, error in zip(
+                brier["best"], brier["difference"], brier["difference_se"], strict=True
+            )
+        ]
+        return pd.DataFrame(shown, index=pd.Index(self.methods, name="method"))
+
+    def _notes(self) -> list[str]:
+        notes = self._of("brier").set_index("method")["note"]
+        return [f"{name}: {_shortened(note)}" for name, note in notes.items() if note]
+
+    def _title(self) -> str:
+        return (
+            f"Comparison of {len(self.methods)} methods on {self.n_items} items, "
+            f"{self.n_splits} splits. * within one standard error of the best."
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join([self._title(), self._shown().to_string(), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self._notes())
+        return f"<p>{self._title()}</p>{self._shown().to_html()}<ul>{notes}</ul>"
+
+
+def compare(
+    X: Any,
+    y: Any,
+    *,
+    y_proba: Any = None,
+    logits: Any = None,
+    methods: str | Sequence[str] | Mapping[str, Any] = "all",
+    cv: Any = 5,
+    n_repeats: int = 2,
+    groups: Any = None,
+    sample_weight: Any = None,
+    classes: Any = None,
+    baselines: bool | Sequence[str] = True,
+    learning_curve: bool | Sequence[str] = False,
+    sizes: Sequence[int] | None = None,
+    n_bootstrap: int = 200,
+    keep_predictions: bool = True,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare calibrators on your own calibration items by repeated cross-validation.
+
+    Every method learns from the same items and is tested on the same others. Plain models trained
+    on the calibration items stand beside the calibrators: where they win, retraining is the better
+    answer. A method that fails keeps its row, and the row says why.
+
+    Parameters
+    ----------
+    X : array-like or table of shape (n, d), or None
+        Features; without them only global maps are compared.
+    y : array-like of shape (n,)
+        Observed labels.
+    y_proba, logits : array-like of shape (n, K)
+        The classifier's output on these items: exactly one of the two. The classifier must not have
+        been trained on them.
+    methods : "all", sequence of str or dict, default="all"
+        All known names (see :func:`hetcal.calibration.list_calibrators`), some of them, or
+        calibrators by a name of your choice.
+    cv : int, splitter or iterable of (train, test), default=5
+        An int gives stratified folds, by group where there are groups. With ``TimeSeriesSplit``
+        the earliest items are never tested, and do not count.
+    n_repeats : int, default=2
+        Shuffles of the folds (for an int); the loss of an item is averaged over them.
+    groups : array-like of shape (n,), optional
+        Rows of one group (one patient) are never on both sides of a split, and count as one unit in
+        the standard errors.
+    sample_weight : array-like of shape (n,), optional
+        Used by the methods and by the metrics.
+    classes : array-like of shape (K,), optional
+        The classes in the column order of ``y_proba``.
+    baselines : bool or sequence of str, default=True
+        Forest and gradient boosting, each on X and on [X, P]; or some of their names.
+    learning_curve : bool or sequence of str, default=False
+        Also measure growing calibration sizes, of these methods, or of the best calibrator, the
+        best global map and the uncalibrated probabilities; see :func:`learning_curve`.
+    sizes : sequence of int, optional
+        Sizes of the learning curve.
+    n_bootstrap : int, default=200
+        Resamples for the standard errors of the ECE.
+    keep_predictions : bool, default=True
+        Whether the result holds the out-of-fold probabilities of every method.
+    random_state : int, default=0
+        Seed of folds, of methods given by name, of baselines and of resamples.
+    n_jobs : int, optional
+        Processes over methods and splits; the result does not depend on it.
+    progress : callable, optional
+        Called as ``progress(done, total, text)`` after every fit; the count starts again for a
+        learning curve.
+
+    Returns
+    -------
+    Comparison
+
+    Notes
+    -----
+    Standard errors are those of a mean over independent items (or groups). They leave out that
+    another calibration set would have given other calibrators; read a difference of one standard
+    error as a tie, and one of three as real.
+
+    Examples
+    --------
+    >>> from hetcal.datasets import make_hidden_heterogeneity
+    >>> data = make_hidden_heterogeneity(400, heterogeneity=1.0, random_state=0)
+    >>> comparison = compare(
+    ...     data.X, data.y, y_proba=data.y_proba, methods=["uncalibrated", "temperature", "swc"],
+    ...     baselines=False, n_repeats=1)
+    >>> comparison.best("brier")
+    'swc'
+    >>> comparison.frame().query("metric == 'brier'")[["method", "within_one_se"]]
+             method  within_one_se
+    0           swc           True
+    ...
+    """
+    out = cross_validated(
+        X,
+        y,
+        y_proba=y_proba,
+        logits=logits,
+        methods=methods,
+        baselines=baselines,
+        cv=cv,
+        n_repeats=n_repeats,
+        groups=groups,
+        sample_weight=sample_weight,
+        classes=classes,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        progress=progress,
+        caller="compare",
+    )
+    if not out.methods:
+        name, run = next(iter(out.runs.items()))
+        raise ValueError(f"compare: every method failed; {name!r} with {run.error}")
+    scored = score(out, n_bootstrap=n_bootstrap, random_state=random_state)
+    comparison = Comparison(
+        _rows=_ordered(_described(scored, out)),
+        _seconds=pd.Series({name: np.mean(run.seconds) for name, run in out.runs.items()}),
+        n_items=int(out.tested.sum()),
+        n_splits=len(out.splits),
+        cross_validated=out if keep_predictions else None,
+        warnings={name: dict(run.warnings) for name, run in out.runs.items() if run.warnings},
+    )
+    if isinstance(learning_curve, bool) and not learning_curve:
+        return comparison
+    calibrators = named_calibrators(methods, out.items.X is not None, random_state)
+    curve = curve_of(
+        out.items,
+        _of_curve(learning_curve, calibrators, comparison),
+        out.splits,
+        sizes,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return replace(comparison, learning_curve=curve)
+
+
+def _of_curve(
+    wanted: bool | Sequence[str], calibrators: Mapping[str, Any], comparison: Comparison
+) -> dict[str, Any]:
+    """Return the calibrators whose learning curve is measured."""
+    if not isinstance(wanted, bool):
+        names = [wanted] if isinstance(wanted, str) else list(wanted)
+        others = [name for name in names if name not in calibrators]
+        known = dict(calibrators) | (named_calibrators(others, True) if others else {})
+        return {name: known[name] for name in names}
+    brier = comparison.table()["brier"]
+    maps = [name for name, c in calibrators.items() if isinstance(c, GlobalCalibrator)]
+    names = [name for name in maps if isinstance(calibrators[name], Uncalibrated)]
+    if brier[maps].notna().any():
+        names.append(str(brier[maps].idxmin()))
+    names.append(comparison.best(baselines=False))
+    return {name: calibrators[name] for name in dict.fromkeys(names)}
+
+
+def _described(rows: pd.DataFrame, out: CrossValidated) -> pd.DataFrame:
+    kinds = rows["method"].map(lambda name: "baseline" if name in out.baselines else "calibrator")
+    notes = {name: _note(run, len(out.splits)) for name, run in out.runs.items()}
+    rows.insert(1, "kind", kinds)
+    return rows.assign(note=rows["method"].map(notes))
+
+
+def _note(run: MethodRun, n_splits: int) -> str:
+    if run.error is not None:
+        return f"failed: {run.error}"
+    if run.warnings:
+        text, _ = run.warnings.most_common(1)[0]
+        return f"warned in {run.n_warned} of {n_splits} fits: {text}"
+    return ""
+
+
+def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows metric by metric, methods by Brier score, whatever order they came in."""
+    brier = rows[rows["metric"] == "brier"].sort_values(["value", "method"], na_position="last")
+    place = {name: number for number, name in enumerate(brier["method"])}
+    order = {metric: number for number, metric in enumerate(METRICS)}
+    keys = rows["metric"].map(order) * len(place) + rows["method"].map(place)
+    return rows.iloc[np.argsort(keys.to_numpy())].reset_index(drop=True)
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHORT_NOTE else f"{line[: _SHORT_NOTE - 3]}..."

@@ -1,0 +1,345 @@
+"""Many methods on the same folds: out-of-fold probabilities, failures and warnings of each."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+
+from hetcal.advice.baselines import plain_baselines
+from hetcal.advice.items import CalibrationItems, Matrix, Rows
+from hetcal.advice.splits import Split, make_splits
+from hetcal.calibration import GlobalCalibrator, get_calibrator, list_calibrators
+from hetcal.metrics.scores import LOG_LOSS_EPS, brier_losses
+
+# Called as progress(steps done, steps in all, what was done last).
+Progress = Callable[[int, int, str], None]
+
+LOSSES = ("brier", "log_loss", "accuracy")
+
+
+@dataclass
+class MethodRun:
+    """What became of one method.
+
+    Attributes
+    ----------
+    proba : list of ndarray of shape (n_test, K)
+        Probabilities of the tested items, one matrix per split; empty where the method failed.
+    error : str or None
+        Why it failed in at least one split.
+    warnings : Counter
+        Warnings by text, with the number of splits that gave them.
+    n_warned : int
+        Splits with at least one warning (texts may differ in a figure from split to split).
+    seconds : list of float
+        Time to fit and predict, per split.
+    """
+
+    proba: list[Matrix] = field(default_factory=list)
+    error: str | None = None
+    warnings: Counter[str] = field(default_factory=Counter)
+    n_warned: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidated:
+    """Out-of-fold probabilities of several methods on the same splits.
+
+    Attributes
+    ----------
+    items : CalibrationItems
+    splits : list of (train rows, test rows)
+    runs : dict of MethodRun
+        By method; failed ones included.
+    baselines : frozenset of str
+        Which of the methods are plain retrained models.
+    """
+
+    items: CalibrationItems
+    splits: list[Split]
+    runs: dict[str, MethodRun]
+    baselines: frozenset[str] = frozenset()
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods that gave probabilities for every split."""
+        return [name for name, run in self.runs.items() if run.error is None]
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Row of every tested item, split after split; an item may occur several times."""
+        return np.concatenate([test for _, test in self.splits])
+
+    @cached_property
+    def times_tested(self) -> NDArray[np.int64]:
+        """How often each item was tested."""
+        return np.bincount(self.rows, minlength=self.items.n_items)
+
+    @property
+    def tested(self) -> NDArray[np.bool_]:
+        """Whether an item was tested at all."""
+        return self.times_tested > 0
+
+    @cached_property
+    def scored_rows(self) -> Rows:
+        """Rows of the items that were tested and have weight: the metrics are about these."""
+        return np.flatnonzero(self.tested & (self.items.weights > 0))
+
+    @property
+    def units(self) -> Rows | None:
+        """Group numbers 0..G-1 of :attr:`scored_rows`; None where every row is on its own."""
+        if self.items.groups is None:
+            return None
+        return np.unique(self.items.groups[self.scored_rows], return_inverse=True)[1]
+
+    def stacked(self, name: str) -> Matrix:
+        """Return the probabilities of a method for :attr:`rows`."""
+        if name not in self.runs:
+            raise ValueError(f"{name!r} was not compared. The methods: {', '.join(self.runs)}.")
+        run = self.runs[name]
+        if run.error is not None:
+            raise ValueError(f"{name!r} has no predictions: {run.error}")
+        return np.vstack(run.proba)
+
+    def proba(self, name: str) -> Matrix:
+        """Return out-of-fold probabilities of every item, averaged over the times it was tested.
+
+        Rows of items that were never tested are NaN.
+        """
+        return self._averaged(self.stacked(name))
+
+    def losses(self, name: str, metric: str = "brier") -> Matrix:
+        """Return the loss of every item, averaged over the times it was tested; NaN if never.
+
+        ``"accuracy"`` is 1 where the most probable class was the true one.
+        """
+        codes = self.items.codes[self.rows]
+        return self._averaged(item_losses(self.stacked(name), codes, metric))
+
+    def split_losses(self, name: str, metric: str = "brier") -> list[Matrix]:
+        """Return the losses of the tested items, split by split."""
+        self.stacked(name)  # says why there are none
+        return [
+            item_losses(Q, self.items.codes[test], metric)
+            for Q, (_, test) in zip(self.runs[name].proba, self.splits, strict=True)
+        ]
+
+    def _averaged(self, values: Matrix) -> Matrix:
+        total = np.zeros((self.items.n_items, *values.shape[1:]))
+        np.add.at(total, self.rows, values)
+        times = self.times_tested.astype(np.float64)
+        times[times == 0] = np.nan
+        return total / times.reshape(-1, *[1] * (values.ndim - 1))
+
+
+def cross_validated(
+    X: Any,
+    y: Any,
+    *,
+    y_proba: Any = None,
+    logits: Any = None,
+    methods: str | Sequence[str] | Mapping[str, Any] = "all",
+    baselines: bool | Sequence[str] = True,
+    cv: Any = 5,
+    n_repeats: int = 1,
+    groups: Any = None,
+    sample_weight: Any = None,
+    classes: Any = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    caller: str = "cross_validated",
+) -> CrossValidated:
+    """Return out-of-fold probabilities of several calibrators on the same folds.
+
+    Parameters are those of :func:`hetcal.advice.compare`. A method that fails does not stop the
+    others.
+
+    Examples
+    --------
+    >>> from hetcal.datasets import make_hidden_heterogeneity
+    >>> data = make_hidden_heterogeneity(200, random_state=0)
+    >>> out = cross_validated(data.X, data.y, y_proba=data.y_proba,
+    ...                       methods=["temperature", "swc"], baselines=False)
+    >>> out.proba("swc").shape, out.losses("swc", "brier").shape
+    ((200, 2), (200,))
+    """
+    items = CalibrationItems.check(
+        X,
+        y,
+        y_proba=y_proba,
+        logits=logits,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        caller=caller,
+    )
+    calibrators = named_calibrators(methods, items.X is not None, random_state, caller)
+    plain = _named_baselines(baselines, items.X is not None, random_state, caller)
+    double = sorted(set(calibrators) & set(plain))
+    if double:
+        raise ValueError(f"{caller}: {double[0]!r} is the name of a baseline. Choose another name.")
+    splits = make_splits(items, cv, n_repeats, random_state=random_state, caller=caller)
+    runs = run_splits(items, calibrators | plain, splits, n_jobs=n_jobs, progress=progress)
+    return CrossValidated(items, splits, runs, frozenset(plain))
+
+
+def named_calibrators(
+    methods: str | Sequence[str] | Mapping[str, Any],
+    has_features: bool,
+    random_state: int = 0,
+    caller: str = "compare",
+) -> dict[str, Any]:
+    """Return calibrators by name, from names or from instances."""
+    if isinstance(methods, Mapping):
+        chosen = dict(methods)
+    else:
+        if isinstance(methods, str):
+            names: Iterable[str] = list_calibrators() if methods == "all" else [methods]
+        else:
+            names = dict.fromkeys(methods)
+        chosen = {name: _seeded(get_calibrator(name), random_state) for name in names}
+        if isinstance(methods, str) and methods == "all" and not has_features:
+            chosen = {n: c for n, c in chosen.items() if isinstance(c, GlobalCalibrator)}
+    if not chosen:
+        raise ValueError(
+            f"{caller}: methods is empty. Pass 'all', a list of names such as ['temperature', "
+            "'swc'], or a dict of name to calibrator."
+        )
+    for name, calibrator in chosen.items():
+        if not (hasattr(calibrator, "fit") and hasattr(calibrator, "predict_proba")):
+            raise TypeError(
+                f"{caller}: method {name!r} is a {type(calibrator).__name__}; a calibrator with "
+                "fit(X, y, y_proba=...) and predict_proba(X, y_proba=...) is expected."
+            )
+    return chosen
+
+
+def run_splits(
+    items: CalibrationItems,
+    methods: Mapping[str, Any],
+    splits: Sequence[Split],
+    *,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, MethodRun]:
+    """Fit every method on every split and predict its test items."""
+    runs = {name: MethodRun() for name in methods}
+    steps = [(name, number) for name in methods for number in range(len(splits))]
+    results: Iterator[_Result] = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_fit_and_predict)(items, methods[name], *splits[number]) for name, number in steps
+    )
+    for done, ((name, number), result) in enumerate(zip(steps, results, strict=True), start=1):
+        run = runs[name]
+        run.seconds.append(result.seconds)
+        run.warnings.update(result.warnings)
+        run.n_warned += bool(result.warnings)
+        if result.error is None:
+            run.proba.append(result.proba)
+        elif run.error is None:
+            run.error = result.error
+        if progress is not None:
+            progress(done, len(steps), f"{name}, split {number + 1} of {len(splits)}")
+    for run in runs.values():
+        if run.error is not None:  # some items have no prediction: nothing could be compared
+            run.proba = []
+    return runs
+
+
+def item_losses(Q: Matrix, codes: Rows, metric: str) -> Matrix:
+    """Return one value per item whose mean is the metric.
+
+    Examples
+    --------
+    >>> item_losses(np.array([[0.9, 0.1]]), np.array([0]), "brier").round(2)
+    array([0.02])
+    """
+    if metric == "brier":
+        return brier_losses(Q, np.eye(Q.shape[1])[codes])
+    if metric == "log_loss":
+        of_truth = Q[np.arange(codes.shape[0]), codes]
+        return -np.log(np.clip(of_truth, LOG_LOSS_EPS, 1 - LOG_LOSS_EPS))
+    if metric == "accuracy":
+        return (Q.argmax(axis=1) == codes).astype(np.float64)
+    raise ValueError(f"metric must be one of {', '.join(LOSSES)} for single items; got {metric!r}.")
+
+
+@dataclass(frozen=True)
+class _Result:
+    proba: Matrix
+    error: str | None
+    warnings: set[str]
+    seconds: float
+
+
+def _fit_and_predict(items: CalibrationItems, calibrator: Any, train: Rows, test: Rows) -> _Result:
+    start = time.perf_counter()
+    Q, error = np.empty((0, 0)), None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            Q = _predicted(items, calibrator, train, test)
+        # Whatever goes wrong in one method must not lose the others; its row says why.
+        except Exception as problem:
+            error = f"{type(problem).__name__}: {problem}"
+    texts = {str(warning.message) for warning in caught}
+    return _Result(Q, error, texts, time.perf_counter() - start)
+
+
+def _predicted(items: CalibrationItems, calibrator: Any, train: Rows, test: Rows) -> Matrix:
+    model = clone(calibrator)
+    if "classes" in model.get_params(deep=False):
+        model.set_params(classes=items.classes)
+    options: dict[str, Any] = {}
+    if items.weight is not None:
+        options["sample_weight"] = items.weight[train]
+    if items.groups is not None and has_fit_parameter(model, "groups"):
+        groups = items.groups[train]
+        if (groups != groups[0]).any():  # a single group cannot be kept apart from others
+            options["groups"] = groups
+    model.fit(items.features(train), items.labels[train], **items.output_of(train), **options)
+    Q = np.asarray(
+        model.predict_proba(items.features(test), **items.output_of(test)), dtype=np.float64
+    )
+    if Q.shape != (test.shape[0], items.classes.shape[0]):
+        raise ValueError(
+            f"predict_proba gave shape {Q.shape} for {test.shape[0]} items and "
+            f"{items.classes.shape[0]} classes."
+        )
+    if not np.isfinite(Q).all():
+        raise ValueError("predict_proba gave NaN or infinity.")
+    return Q
+
+
+def _named_baselines(
+    baselines: bool | Sequence[str], has_features: bool, random_state: int, caller: str
+) -> dict[str, Any]:
+    known = plain_baselines(random_state)
+    if isinstance(baselines, bool):
+        return dict(known) if baselines and has_features else {}
+    wanted = [baselines] if isinstance(baselines, str) else list(baselines)
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise ValueError(
+            f"{caller}: unknown baseline {unknown[0]!r}. Pass True, False, or some of "
+            f"{', '.join(map(repr, known))}."
+        )
+    return {name: known[name] for name in wanted}
+
+
+def _seeded(calibrator: Any, random_state: int) -> Any:
+    if "random_state" in calibrator.get_params(deep=False):
+        calibrator.set_params(random_state=random_state)
+    return calibrator

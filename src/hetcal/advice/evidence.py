@@ -1,0 +1,348 @@
+r"""The numbers behind the advice: honest gains, what is hidden, and how much could be.
+
+For predictions :math:`q` that may be improved in a direction :math:`d` found without the item,
+with residuals :math:`r_i = e_{y_i} - q_i`, the Brier score of :math:`q + a d` improves by
+:math:`(2 a \sum r_i \cdot d_i - a^2 \sum |d_i|^2) / n`, which is at most
+
+.. math:: \frac{(\sum r_i \cdot d_i)^2}{n \sum |d_i|^2} = z^2 u, \qquad
+          u = \frac{\operatorname{Var}(\sum r_i \cdot d_i)}{n \sum |d_i|^2} .
+
+If nothing is wrong, z is about standard normal. So :math:`(\max(z, 0) + 1.645)^2 u` is the largest
+gain that the data do not rule out (95 %, one-sided), and u, about the Brier score over n, says how
+fine the data can see.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from hetcal._exceptions import HetcalWarning
+from hetcal._validation import FeatureEncoder
+from hetcal.advice import honest_models
+from hetcal.advice.items import CalibrationItems, Matrix, Rows
+from hetcal.advice.splits import nested_parts
+from hetcal.advice.standard_errors import mean_and_error
+from hetcal.calibration.hybrid import HybridCalibrator
+from hetcal.heterogeneity import HiddenHeterogeneity, find_subgroups
+from hetcal.heterogeneity.direction import score_terms
+from hetcal.heterogeneity.folds import fold_of
+from hetcal.heterogeneity.global_map import CrossFittedMap
+from hetcal.heterogeneity.subgroups import COLUMNS
+from hetcal.kernels.simplex import log_probabilities, zero_floor
+from hetcal.metrics.scores import brier_losses
+
+Z95, ONE_SIDED_95 = 1.96, 1.645
+N_STEPS = 5
+_N_FOLDS = 5
+# More items than this are not needed to see a gain of two per cent, and take too long; of wide data
+# with many classes fewer, by items x features x classes.
+_HETEROGENEITY_ITEMS, _FEWEST_ITEMS, _HETEROGENEITY_COST = 2000, 500, 600_000
+_RULE_FEATURES = 200  # rules over more columns (pixels, say) take long and tell nobody anything
+_TREES_PER_NEIGHBOURHOOD = 20
+_MANY_ITEMS, _NULL_DRAWS, _NULL_DRAWS_OF_MANY = 1000, 39, 19
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A difference of two honest Brier scores, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def between(cls, worse: Matrix, better: Matrix, items: CalibrationItems) -> Gain:
+        """Return how much ``better`` improves on ``worse``; paired, by group where there are."""
+        mean, error = mean_and_error(worse - better, items.weight, items.groups)
+        return cls(float(mean), float(mean - Z95 * error), float(mean + Z95 * error))
+
+    def less(self, errors: float) -> float:
+        """Return the gain less some standard errors."""
+        return self.value - errors * (self.high - self.low) / (2 * Z95)
+
+
+@dataclass(frozen=True)
+class Potential:
+    """What could be gained in a direction: z^2 u, see the module."""
+
+    z: float
+    unit: float
+
+    @classmethod
+    def towards(cls, direction: Matrix, of: Matrix, items: CalibrationItems) -> Potential:
+        """Measure the direction from the predictions ``of``, which the labels are drawn from."""
+        truth = np.eye(of.shape[1])[items.codes]
+        weight = items.weights / items.weights.mean()
+        terms, variances = score_terms(truth - of, direction, of, weight)
+        if items.groups is not None:
+            terms = np.bincount(items.groups, terms).astype(np.float64)
+        # Probabilities of exactly 0 and 1 announce no variance at all; the terms show it then.
+        variance = max(float(variances.sum()), float((terms**2).sum()))
+        squares = float(weight @ (direction**2).sum(axis=1))
+        if variance == 0 or squares == 0:
+            return cls(0.0, float(brier_losses(of, truth) @ weight) / items.n_items**2)
+        return cls(float(terms.sum()) / variance**0.5, variance / squares / items.n_items)
+
+    @property
+    def most(self) -> float:
+        """The largest gain that the data do not rule out."""
+        return (max(self.z, 0.0) + ONE_SIDED_95) ** 2 * self.unit
+
+    @property
+    def p_value(self) -> float:
+        """One-sided, that there is nothing to gain."""
+        return float(ndtr(-self.z))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Everything that was measured.
+
+    Attributes
+    ----------
+    brier, best_map_brier : float
+        Of the probabilities as they are, and of the best global map, honestly.
+    reference_brier : float
+        Of whichever of the two was better on the other folds: what a local map must beat.
+    best_map : str
+        Its name for :func:`hetcal.get_calibrator`.
+    global_gain, local_gain, retraining_gain : Gain
+        Of the best global map over the probabilities; of the hybrid, and of a model trained on the
+        features of the calibration items alone, over the better of both.
+    model_gain : Gain
+        Of a forest on features and probabilities over one on the features alone.
+    doubling_gain : Gain
+        Of a forest on all items over one on half of them.
+    hh_global, hh_local, hh_standard_error : float
+        The two parts of hidden heterogeneity, and the standard error of their sum.
+    global_p_value, local_p_value : float
+        That the probabilities are calibrated on average; that a global map repairs everything.
+    global_most, local_most : float
+        The largest gains that the data do not rule out.
+    global_unit, local_unit : float
+        How fine the data can see; see the module.
+    reliance_on_model : float
+        As in :class:`hetcal.HybridCalibrator`.
+    best_retrained : {"forest", "boosting"}
+        Which retrained model was best.
+    retrained : Matrix
+        Its honest predictions.
+    subgroups : DataFrame
+        From :func:`hetcal.heterogeneity.find_subgroups`, those that a global map does not repair.
+    every_subgroup : DataFrame
+        Those that a global map repairs too.
+    hybrid : HybridCalibrator
+        Fitted to all items.
+    honest : dict of Matrix
+        Honest predictions by method: the global maps, and the models trained on the items.
+    hidden : HiddenHeterogeneity
+        Fitted to ``hidden_rows``, all items or a part of very many.
+    hidden_rows : ndarray of shape (m,)
+    """
+
+    brier: float
+    best_map_brier: float
+    reference_brier: float
+    best_map: str
+    global_gain: Gain
+    local_gain: Gain
+    retraining_gain: Gain
+    model_gain: Gain
+    doubling_gain: Gain
+    hh_global: float
+    hh_local: float
+    hh_standard_error: float
+    global_p_value: float
+    local_p_value: float
+    global_most: float
+    local_most: float
+    global_unit: float
+    local_unit: float
+    reliance_on_model: float
+    best_retrained: str
+    retrained: Matrix
+    subgroups: pd.DataFrame
+    every_subgroup: pd.DataFrame
+    hybrid: HybridCalibrator
+    honest: dict[str, Matrix]
+    hidden: HiddenHeterogeneity
+    hidden_rows: Rows
+
+
+def gather(
+    items: CalibrationItems,
+    *,
+    hybrid: HybridCalibrator | None,
+    random_state: int,
+    n_jobs: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> Evidence:
+    """Measure everything once; honest predictions are shared by all questions."""
+    steps = iter(range(1, N_STEPS + 1))
+
+    def done() -> None:
+        if progress is not None:
+            progress(next(steps), N_STEPS)
+
+    P, codes = items.proba, items.codes
+    truth = np.eye(P.shape[1])[codes]
+    fold = fold_of(codes, items.groups, _N_FOLDS, np.random.default_rng([random_state, 0]))
+    loss = brier_losses(P, truth)
+
+    maps = honest_models.cross_fitted_maps(items, fold)
+    best_map, mapped = honest_models.best_of(maps, truth, items.weights, fold)
+    mapped_loss = brier_losses(mapped, truth)
+    # With few items every map may be worse than none: what comes after must beat both.
+    _, reference = honest_models.best_of(maps | {"none": P}, truth, items.weights, fold)
+    reference_loss = brier_losses(reference, truth)
+    log_proba = log_probabilities(P, zero_floor(P))
+    flexible = CrossFittedMap(log_proba, codes, items.weights, fold).proba
+    overall = Potential.towards(flexible - P, P, items)
+    done()
+
+    fitted = _fitted_hybrid(items, random_state, n_jobs) if hybrid is None else hybrid
+    blend_loss = brier_losses(fitted.out_of_sample_proba_, truth)
+    could_win = _brier_without_model(fitted, blend_loss, truth, items) < _mean(
+        reference_loss, items
+    )
+    done()
+
+    features = FeatureEncoder(missing="keep").fit_transform(items.X)
+    options: dict[str, Any] = {"seed": random_state, "n_jobs": n_jobs}
+    alone = honest_models.retrained(features, items, fold, with_boosting=could_win, **options)
+    best_retrained, retrained = honest_models.best_of(alone, truth, items.weights, fold)
+    Z = np.hstack([features, log_proba])
+    voted = honest_models.forest_vote(Z, items, fold, **options)
+    half = fold_of(codes, items.groups, 2, np.random.default_rng([random_state, 1]))
+    from_half = honest_models.forest_vote_from_half(Z, items, half, **options)
+    done()
+
+    hidden, hidden_rows = _hidden_heterogeneity(items, features.shape[1], random_state, n_jobs)
+    # The test's own p-value knows that the global map was fitted; the plain z does not.
+    local = Potential(
+        float(-ndtri(np.clip(hidden.p_value_, 1e-300, 0.999))),
+        Potential.towards(voted - flexible, flexible, items).unit
+        * (items.n_items / hidden_rows.shape[0]),
+    )
+    done()
+
+    found = _subgroups(items, features.shape[1], random_state)
+    done()
+
+    local_gain = Gain.between(reference_loss, blend_loss, items)
+    global_gain = Gain.between(loss, mapped_loss, items)
+    return Evidence(
+        brier=_mean(loss, items),
+        best_map_brier=_mean(mapped_loss, items),
+        reference_brier=_mean(reference_loss, items),
+        best_map=best_map,
+        global_gain=global_gain,
+        local_gain=local_gain,
+        retraining_gain=Gain.between(reference_loss, brier_losses(retrained, truth), items),
+        model_gain=Gain.between(
+            brier_losses(alone["forest"], truth), brier_losses(voted, truth), items
+        ),
+        doubling_gain=Gain.between(
+            brier_losses(from_half, truth), brier_losses(voted, truth), items
+        ),
+        hh_global=hidden.hh_global_mean_,
+        hh_local=hidden.hh_local_mean_,
+        hh_standard_error=hidden.standard_error_,
+        global_p_value=overall.p_value,
+        local_p_value=hidden.p_value_,
+        global_most=max(overall.most, global_gain.value),
+        local_most=max(local.most, local_gain.value),
+        global_unit=overall.unit,
+        local_unit=local.unit,
+        reliance_on_model=float(fitted.reliance_on_model_),
+        best_retrained=best_retrained,
+        retrained=retrained,
+        subgroups=found[~found["global_map_repairs"].astype(bool)].reset_index(drop=True),
+        every_subgroup=found,
+        hybrid=fitted,
+        honest=maps
+        | {f"{name} on X": Q for name, Q in alone.items()}
+        | {"forest on [X, P]": voted},
+        hidden=hidden,
+        hidden_rows=hidden_rows,
+    )
+
+
+def _fitted_hybrid(
+    items: CalibrationItems, random_state: int, n_jobs: int | None
+) -> HybridCalibrator:
+    hybrid = HybridCalibrator(classes=items.classes, random_state=random_state, n_jobs=n_jobs)
+    with warnings.catch_warnings():
+        # What it warns of, little reliance on the model, is one of the verdicts.
+        warnings.simplefilter("ignore", HetcalWarning)
+        return hybrid.fit(
+            items.X,
+            items.labels,
+            sample_weight=items.weight,
+            groups=items.groups,
+            **items.output_of(np.arange(items.n_items)),
+        )
+
+
+def _brier_without_model(
+    hybrid: HybridCalibrator, loss: Matrix, truth: Matrix, items: CalibrationItems
+) -> float:
+    """Return the Brier score of the hybrid's experts that do not use the model."""
+    frequencies = np.average(truth, axis=0, weights=items.weights)
+    known = _mean(brier_losses(np.broadcast_to(frequencies, truth.shape), truth), items)
+    blend = _mean(loss, items)
+    return blend + float(hybrid.reliance_on_model_) * (known - blend)
+
+
+def _subgroups(items: CalibrationItems, n_features: int, random_state: int) -> pd.DataFrame:
+    """Return the sub-populations whose probabilities are wrong."""
+    if n_features > _RULE_FEATURES:
+        return pd.DataFrame(columns=COLUMNS)
+    return find_subgroups(
+        items.X,
+        items.labels,
+        y_proba=items.proba,
+        classes=items.classes,
+        sample_weight=items.weight,
+        groups=items.groups,
+        random_state=random_state,
+    )
+
+
+def _hidden_heterogeneity(
+    items: CalibrationItems, n_features: int, random_state: int, n_jobs: int | None
+) -> tuple[HiddenHeterogeneity, Rows]:
+    """Return the estimator, fitted to all items or a part of very many, and which they are."""
+    affordable = _HETEROGENEITY_COST // (n_features * items.classes.shape[0])
+    n = min(items.n_items, int(np.clip(affordable, _FEWEST_ITEMS, _HETEROGENEITY_ITEMS)))
+    rows: Rows = np.arange(items.n_items)
+    if n < items.n_items:
+        (rows,) = nested_parts(items, rows, [n], random_state)
+    hidden = HiddenHeterogeneity(
+        radius="auto",
+        n_estimators=_TREES_PER_NEIGHBOURHOOD,
+        neighbourhoods=None if items.classes.shape[0] == 2 else "overlap",
+        n_null=_NULL_DRAWS if n <= _MANY_ITEMS <= affordable else _NULL_DRAWS_OF_MANY,
+        classes=items.classes,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+    hidden.fit(
+        items.features(rows),
+        items.labels[rows],
+        y_proba=items.proba[rows],
+        sample_weight=None if items.weight is None else items.weight[rows],
+        groups=None if items.groups is None else items.groups[rows],
+    )
+    return hidden, rows
+
+
+def _mean(loss: Matrix, items: CalibrationItems) -> float:
+    return float(np.average(loss, weights=items.weights))

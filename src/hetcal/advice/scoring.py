@@ -1,0 +1,138 @@
+"""Metrics of cross-validated methods, with standard errors that know the items are the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from hetcal.advice.cross_validation import CrossValidated
+from hetcal.advice.items import Matrix
+from hetcal.advice.standard_errors import mean_and_error, within_one_se
+from hetcal.metrics._scored import Scored
+from hetcal.metrics.bootstrap import resample_counts
+from hetcal.metrics.ece import ece_statistic
+
+METRICS = ("brier", "log_loss", "ece", "accuracy")
+HIGHER_IS_BETTER = frozenset({"accuracy"})
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Values of one metric, all methods, and what their errors are computed from."""
+
+    values: Matrix  # (M,)
+    errors: Matrix  # (M,)
+    difference_errors: Matrix  # (M,) to the best
+
+
+def score(out: CrossValidated, *, n_bootstrap: int = 200, random_state: int = 0) -> pd.DataFrame:
+    """Return one row per method and metric; see :meth:`hetcal.advice.Comparison.frame`."""
+    names = out.methods
+    parts = [
+        _rows(out, names, metric, _sample(out, names, metric, n_bootstrap, random_state))
+        for metric in METRICS
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def paired_difference(
+    out: CrossValidated,
+    first: str,
+    second: str,
+    metric: str = "brier",
+    *,
+    n_bootstrap: int = 200,
+    random_state: int = 0,
+) -> tuple[float, float]:
+    """Return the difference first - second in a metric, and its standard error."""
+    sample = _sample(out, [first, second], metric, n_bootstrap, random_state)
+    return float(sample.values[0] - sample.values[1]), float(sample.difference_errors.max())
+
+
+def _sample(
+    out: CrossValidated, names: list[str], metric: str, n_bootstrap: int, random_state: int
+) -> _Sample:
+    if metric == "ece":
+        return _from_bootstrap(out, names, n_bootstrap, random_state)
+    return _from_losses(out, names, metric)
+
+
+def _rows(out: CrossValidated, names: list[str], metric: str, sample: _Sample) -> pd.DataFrame:
+    higher = metric in HIGHER_IS_BETTER
+    best = _best(sample.values, higher)
+    table = pd.DataFrame(
+        {
+            "value": sample.values,
+            "standard_error": sample.errors,
+            "difference": sample.values - sample.values[best],
+            "difference_se": sample.difference_errors,
+            "best": np.arange(len(names)) == best,
+            "within_one_se": within_one_se(sample.values, sample.errors, higher_is_better=higher),
+        },
+        index=names,
+    ).reindex(list(out.runs))
+    table[["best", "within_one_se"]] = table[["best", "within_one_se"]].eq(True)
+    table.insert(0, "metric", metric)
+    return table.rename_axis("method").reset_index()
+
+
+def _from_losses(out: CrossValidated, names: list[str], metric: str) -> _Sample:
+    kept = out.scored_rows
+    losses = np.stack([out.losses(name, metric)[kept] for name in names])
+    weight = None if out.items.weight is None else out.items.weight[kept]
+    units = out.units
+    values, errors = mean_and_error(losses, weight, units)
+    best = _best(values, metric in HIGHER_IS_BETTER)
+    _, difference_errors = mean_and_error(losses - losses[best], weight, units)
+    return _Sample(values, errors, difference_errors)
+
+
+def _from_bootstrap(
+    out: CrossValidated, names: list[str], n_bootstrap: int, random_state: int
+) -> _Sample:
+    """Score the calibration error of all out-of-fold predictions together.
+
+    It is no mean over items, so items (or groups) are resampled, the same ones for all methods.
+    """
+    kept = out.scored_rows
+    place = np.full(out.items.n_items, -1)
+    place[kept] = np.arange(kept.shape[0])
+    use = place[out.rows] >= 0
+    rows = out.rows[use]
+    item = place[rows]
+    # An item that is tested twice counts for half each time.
+    weight = out.items.weights[rows] / out.times_tested[rows]
+    statistics = [
+        ece_statistic(
+            Scored(
+                out.items.codes[rows],
+                out.stacked(name)[use],
+                weight,
+                out.items.classes,
+                np.arange(rows.shape[0]),
+                rows.shape[0],
+            )
+        )
+        for name in names
+    ]
+    units = out.units
+    blocks = [
+        np.stack([statistic(counts[item]) for statistic in statistics])
+        for counts in resample_counts(
+            np.arange(kept.shape[0]) if units is None else units, n_bootstrap, random_state
+        )
+    ]
+    once = np.ones((rows.shape[0], 1))
+    values = np.array([statistic(once)[0] for statistic in statistics])
+    nothing = np.full(len(names), np.nan)
+    if not blocks:
+        return _Sample(values, nothing, nothing)
+    drawn = np.hstack(blocks)
+    best = _best(values, False)
+    return _Sample(values, drawn.std(axis=1, ddof=1), (drawn - drawn[best]).std(axis=1, ddof=1))
+
+
+def _best(values: Matrix, higher_is_better: bool) -> int:
+    return int(np.argmax(values) if higher_is_better else np.argmin(values))

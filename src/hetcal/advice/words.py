@@ -1,0 +1,233 @@
+"""The advice in words, as a table, and as plain values: views that compute nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from hetcal.advice.verdicts import (
+    COLLECT_MORE,
+    GLOBAL_IS_ENOUGH,
+    GO_LOCAL,
+    LEAVE_IT,
+    RETRAIN,
+    Answer,
+)
+
+if TYPE_CHECKING:
+    from hetcal.advice.advise import Advice
+    from hetcal.advice.evidence import Evidence
+
+_WIDTH = 96
+_RULES_SHOWN = 3
+
+_MEANING = {
+    LEAVE_IT: "The probabilities can be used as they are: nothing that was tried could improve "
+    "them by an amount that matters.",
+    GLOBAL_IS_ENOUGH: "One correction for everybody repairs the probabilities; looking at the "
+    "features brings nothing more that matters.",
+    GO_LOCAL: "Items that get the same probability differ, and their features show how: calibrate "
+    "each by items that are like it.",
+    RETRAIN: "A model trained on these very items is better than this one, and this one adds next "
+    "to nothing to it.",
+    COLLECT_MORE: "These items do not settle whether a repair would pay.",
+}
+
+
+def report(advice: Advice) -> str:
+    """Return the advice as plain text."""
+    parts = [f"Verdict: {advice.verdict}", *_wrapped(_MEANING[advice.verdict])]
+    if advice.warnings:
+        parts += ["", "Before you believe it:"]
+        for warning in advice.warnings:
+            parts += _bullet(warning.text)
+    parts += ["", "Why:"]
+    for sentence in _reasons(advice):
+        parts += _bullet(sentence)
+    parts += ["", _expectation(advice), textwrap.indent(advice.call, "    ")]
+    return "\n".join(parts)
+
+
+def table(advice: Advice) -> pd.DataFrame:
+    """Return one row per number of the evidence."""
+    columns = ["value", "low", "high", "p_value", "meaning"]
+    rows = [] if advice.evidence is None else _rows(advice.evidence, advice)
+    frame = pd.DataFrame(rows, columns=["evidence", *columns]).set_index("evidence")
+    return frame.astype(dict.fromkeys(columns[:4], float))
+
+
+def as_dict(advice: Advice) -> dict[str, Any]:
+    """Return plain values."""
+    shift = advice.prior_shift
+    found = advice.subgroups
+    return {
+        "verdict": advice.verdict,
+        "meaning": _MEANING[advice.verdict],
+        "reasons": _reasons(advice),
+        "call": advice.call,
+        "warnings": [{"code": w.code, "text": w.text} for w in advice.warnings],
+        "global_map": str(advice.global_map),
+        "local": str(advice.local),
+        "expected_brier": _plain(advice.expected_brier),
+        "n_items": advice.n_items,
+        "n_needed": advice.n_needed,
+        "worthwhile": advice.worthwhile,
+        "best_map": None if advice.evidence is None else advice.evidence.best_map,
+        "evidence": [
+            {"evidence": name} | {key: _plain(value) for key, value in row.items()}
+            for name, row in table(advice).to_dict("index").items()
+        ],
+        "subgroups": [
+            {str(key): _plain(value) for key, value in row.items()}
+            for row in found.to_dict("records")
+        ],
+        "prior_shift": None
+        if shift is None
+        else {name: getattr(shift, name).tolist() for name in ("old", "new", "low", "high")},
+    }
+
+
+def _reasons(advice: Advice) -> list[str]:
+    e = advice.evidence
+    if e is None:
+        return [f"Collect about {advice.n_needed} labelled items, then ask again."]
+    matters = f"{advice.worthwhile:.4f} ({advice.worthwhile / e.brier:.0%} of the Brier score)"
+    said = [
+        f"Brier score of the probabilities as they are: {e.brier:.4f} on {advice.n_items} items. "
+        f"A gain matters from {matters}.",
+        _global_reason(advice, e),
+        _local_reason(advice, e),
+        _retraining_reason(e),
+        _data_reason(advice, e),
+    ]
+    said += [_rule(row) for row in e.subgroups.head(_RULES_SHOWN).to_dict("records")]
+    return said
+
+
+def _global_reason(advice: Advice, e: Evidence) -> str:
+    start = {
+        Answer.YES: "A global map helps.",
+        Answer.NO: "A global map brings nothing that matters.",
+        Answer.UNSURE: "Whether a global map helps is open.",
+    }[advice.global_map]
+    return (
+        f"{start} The best one ({e.best_map}) gains {_interval(e.global_gain)}; that the "
+        f"probabilities are right on average has p {_p(e.global_p_value)}; at most "
+        f"{e.global_most:.4f} can be gained. Global part of hidden heterogeneity: "
+        f"{e.hh_global:.4f}."
+    )
+
+
+def _local_reason(advice: Advice, e: Evidence) -> str:
+    start = {
+        Answer.YES: "Looking at the features helps.",
+        Answer.NO: "Looking at the features brings nothing more that matters.",
+        Answer.UNSURE: "Whether looking at the features helps is open.",
+    }[advice.local]
+    return (
+        f"{start} The hybrid gains {_interval(e.local_gain)} over the best global map; that a "
+        f"global map repairs everything has p {_p(e.local_p_value)}; at most "
+        f"{e.local_most:.4f} can be gained by what can be learned from these items. Local part of "
+        f"hidden heterogeneity: {e.hh_local:.4f} (standard error {e.hh_standard_error:.4f})."
+    )
+
+
+def _retraining_reason(e: Evidence) -> str:
+    gain = e.retraining_gain
+    versus = "better" if gain.low > 0 else "worse" if gain.high < 0 else "neither better nor worse"
+    return (
+        f"A model trained on these items' features alone is {versus} than the best global map "
+        f"({_interval(gain)}). To such a model the probabilities add {_interval(e.model_gain)}; "
+        f"{e.reliance_on_model:.0%} of what the hybrid knows would be lost without them."
+    )
+
+
+def _data_reason(advice: Advice, e: Evidence) -> str:
+    gain = e.doubling_gain
+    helps = "more items would help further" if gain.low > 0 else "more items would add little"
+    enough = (
+        f"Collect about {advice.n_needed} items, then ask again. "
+        if advice.n_needed is not None
+        else "Enough items to decide. "
+    )
+    return (
+        f"{enough}A forest gained {_interval(gain)} from the second half of the items, so {helps}."
+    )
+
+
+def _expectation(advice: Advice) -> str:
+    if advice.evidence is None:
+        return "Do this:"
+    before, after = advice.evidence.brier, advice.expected_brier
+    if before == after:
+        return "Do this (Brier score as it is):"
+    return f"Do this (Brier score to expect: {after:.4f} instead of {before:.4f}):"
+
+
+def _rule(row: dict) -> str:
+    return (
+        f"Where {row['rule']} (n = {row['n']}): the model says {row['predicted']:.2f} for class "
+        f"{row['class']!r}, observed {row['observed']:.2f} (95 % interval {row['low']:.2f} to "
+        f"{row['high']:.2f}). No global map repairs it."
+    )
+
+
+def _rows(e: Evidence, advice: Advice) -> list[tuple]:
+    none = float("nan")
+
+    def gain(name: str, meaning: str, p_value: float = none) -> tuple:
+        g = getattr(e, name)
+        return (name, g.value, g.low, g.high, p_value, meaning)
+
+    def number(name: str, meaning: str, p_value: float = none) -> tuple:
+        return (name, getattr(e, name), none, none, p_value, meaning)
+
+    error = 1.96 * e.hh_standard_error
+    return [
+        number("brier", "Brier score of the probabilities as they are"),
+        number("best_map_brier", f"Brier score of the best global map ({e.best_map}), honest"),
+        number("reference_brier", "Brier score of the better of both, which is to be beaten"),
+        ("worthwhile", advice.worthwhile, none, none, none, "smallest gain that matters"),
+        gain("global_gain", "honest gain of the best global map", e.global_p_value),
+        number("global_most", "largest gain of a global map that is not ruled out"),
+        number("hh_global", "global part of hidden heterogeneity", e.global_p_value),
+        gain("local_gain", "honest gain of the hybrid over the better of both", e.local_p_value),
+        number("local_most", "largest gain of a local map that is not ruled out"),
+        (
+            "hh_local",
+            e.hh_local,
+            e.hh_local - error,
+            e.hh_local + error,
+            e.local_p_value,
+            "local part of hidden heterogeneity",
+        ),
+        gain("retraining_gain", "honest gain of a model on the features over the best map"),
+        gain("model_gain", "honest gain of a forest from seeing the probabilities too"),
+        number("reliance_on_model", "share of the hybrid's gain that is lost without the model"),
+        gain("doubling_gain", "honest gain of a forest from the second half of the items"),
+    ]
+
+
+def _interval(gain: Any) -> str:
+    return f"{gain.value:+.4f} (95 % interval {gain.low:+.4f} to {gain.high:+.4f})"
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 1e-4 else f"= {value:.2g}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _bullet(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="  - ", subsequent_indent="    ")

@@ -1,0 +1,294 @@
+"""A stranger's table to a calibration problem: labels, probabilities, features, and a few words.
+
+:func:`read_problem` is what every command reads its table with, and can be called from Python. It
+says what it assumed and left out (``notes``), and refuses what it cannot understand with a line
+that names the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hetcal._exceptions import InputError
+from hetcal._validation.containers import as_frame
+from hetcal.io.class_columns import ClassMatch, match_classes, match_positive
+from hetcal.io.features import TableFeatures, read_features
+from hetcal.io.kinds import as_labels, as_levels, as_numbers, values_of
+from hetcal.io.output_columns import both_classes, missing_rows, read_output, row_numbers
+from hetcal.io.problem import Problem
+from hetcal.io.roles import TableRoles
+from hetcal.io.selection import listed, one_column, pattern_parts, select_columns
+
+Names = str | Sequence[str]
+
+_MOST_LABELS = 1000
+
+
+def read_problem(
+    table: Any,
+    *,
+    label: str,
+    proba: Names | None = None,
+    logits: Names | None = None,
+    positive: str | None = None,
+    features: Names | None = None,
+    drop: Names | None = None,
+    groups: str | None = None,
+    weight: str | None = None,
+    by: Names | None = None,
+    time: str | None = None,
+    percent: bool = False,
+    drop_missing: bool = False,
+    use_features: bool = True,
+) -> Problem:
+    """Return the calibration items of a table.
+
+    Parameters
+    ----------
+    table : pandas, polars or Arrow table
+        One row per item, for example from :func:`hetcal.io.read_table`.
+    label : str
+        The column of observed labels. Rows without a label are left out.
+    proba, logits : str or list of str
+        The columns of probabilities (or logits): a pattern (``"p_*"``), a list separated by commas,
+        or a list of names. The classes are what differs between the names, matched with the labels.
+        A single column speaks of ``positive``.
+    positive : str, optional
+        The label that a single column speaks of.
+    features : str or list of str, optional
+        The features; by default every other column that can be one. A column that is named one by
+        one is taken even if it looks like an id.
+    drop : str or list of str, optional
+        Columns that are not features.
+    groups, weight : str, optional
+        Columns of groups (items of one patient) and of weights.
+    by : str or list of str, optional
+        Columns to report by; they stay features.
+    time : str, optional
+        The column of time; it is no feature.
+    percent : bool, default=False
+        Whether the probabilities are percentages.
+    drop_missing : bool, default=False
+        Whether rows without a probability are left out, or an error.
+    use_features : bool, default=True
+        False for a method that looks at the probabilities alone: then ``X`` is None.
+
+    Returns
+    -------
+    Problem
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({
+    ...     "age": [31, 58, 44], "p_no": [0.7, 0.2, 0.5], "p_yes": [0.3, 0.8, 0.5],
+    ...     "outcome": ["no", "yes", "yes"]})
+    >>> problem = read_problem(table, label="outcome", proba="p_*")
+    >>> problem.classes.tolist(), list(problem.X.columns)
+    (['no', 'yes'], ['age'])
+    """
+    frame = _checked_frame(table)
+    names = list(frame.columns)
+    label = one_column(names, label, "label")
+    columns, stars, is_logits = _output_columns(names, proba, logits)
+    _refuse_label_among(columns, label)
+    single = _single_columns(names, groups=groups, weight=weight, time=time)
+    texts = as_labels(frame[label])
+    match = _match(columns, stars, texts, label, positive)
+    notes = list(match.notes)
+    given = read_output(frame, columns, percent=percent, logits=is_logits)
+    kept = _kept_rows(texts, match, given, columns, drop_missing=drop_missing, notes=notes)
+    frame = frame[kept]
+    y, classes = _labels(frame[label], [texts[row] for row in kept], match)
+    found = TableFeatures(None)
+    if use_features:
+        taken = {label, *columns, *single.values()}
+        found = read_features(frame, taken=taken, wanted=features, drop=drop, y=y)
+    roles = TableRoles(
+        label=label,
+        output=tuple(columns),
+        output_kind="logits" if is_logits else "y_proba",
+        classes=tuple(classes.tolist()),
+        percent=percent,
+        features=found.kinds,
+        levels=found.levels,
+        groups=single.get("groups"),
+        weight=single.get("weight"),
+    )
+    by_names = select_columns(names, by, "by") if by is not None else []
+    problem = Problem(
+        X=found.X,
+        y=y,
+        output=both_classes(given[kept], logits=is_logits),
+        classes=classes,
+        roles=roles,
+        groups=_groups(frame, single.get("groups"), kept),
+        weight=as_numbers(frame[single["weight"]]) if "weight" in single else None,
+        by={name: as_levels(frame[name]).to_numpy() for name in by_names},
+        time=values_of(frame[single["time"]]) if "time" in single else None,
+        rows=kept,
+        n_read=len(texts),
+        left_out=found.left_out,
+        notes=notes + found.notes,
+    )
+    _note_copies(problem)
+    return problem
+
+
+def _checked_frame(table: Any) -> nw.DataFrame:
+    frame = as_frame(table)
+    if frame is None:
+        raise TypeError(
+            f"Expected a table with named columns (pandas, polars, Arrow); got "
+            f"{type(table).__name__}. Make one, e.g. pandas.DataFrame(...)."
+        )
+    if frame.shape[0] == 0:
+        raise InputError("The table has no rows. Pass one with labelled items.")
+    return frame
+
+
+def _output_columns(
+    names: list[str], proba: Names | None, logits: Names | None
+) -> tuple[list[str], list[str] | None, bool]:
+    if (proba is None) == (logits is None):
+        raise InputError(
+            "Name the columns of probabilities with --proba (proba=), e.g. --proba 'p_*', or those "
+            f"of logits with --logits (logits=), not both. The columns are {listed(names)}."
+        )
+    wanted = proba if proba is not None else logits
+    if wanted is None:
+        raise InputError("Name the columns of probabilities.")
+    columns = select_columns(names, wanted, "proba" if proba is not None else "logits")
+    return columns, pattern_parts(columns, wanted), logits is not None
+
+
+def _refuse_label_among(columns: list[str], label: str) -> None:
+    if label in columns:
+        raise InputError(
+            f"{label!r} is named as the label and is among the columns of probabilities "
+            f"{listed(columns, 5)}. Name the columns of probabilities one by one."
+        )
+
+
+def _single_columns(names: list[str], **wanted: str | None) -> dict[str, str]:
+    """Return the columns of roles that one column has, where the role was given."""
+    return {role: one_column(names, n, role) for role, n in wanted.items() if n is not None}
+
+
+def _labels(
+    column: nw.Series, texts: list[str | None], match: ClassMatch
+) -> tuple[NDArray, NDArray]:
+    """Return the label of each item, and the classes, both in the type of the column."""
+    classes = _typed_classes(match.classes, values_of(column))
+    of_text = dict(zip(match.classes, classes.tolist(), strict=True))
+    y = np.array([of_text[match.of_label[str(text)]] for text in texts], dtype=classes.dtype)
+    seen = np.unique(y)
+    if seen.size < 2:
+        raise InputError(
+            f"Every row of {column.name!r} holds {seen.tolist()[0]!r}; calibration needs items of "
+            "at least two classes. Add rows of another class."
+        )
+    return y, classes
+
+
+def _match(
+    columns: list[str],
+    stars: list[str] | None,
+    texts: list[str | None],
+    label: str,
+    positive: str | None,
+) -> ClassMatch:
+    labels = sorted({text for text in texts if text is not None})
+    if not labels:
+        raise InputError(f"Column {label!r} (label) holds no label at all.")
+    if len(labels) > _MOST_LABELS:
+        raise InputError(
+            f"Column {label!r} (label) holds {len(labels):,} different values, such as "
+            f"{listed(labels, 3)}. Name the column of observed classes."
+        )
+    if len(columns) == 1:
+        return match_positive(columns[0], labels, positive, label_column=label)
+    match = match_classes(columns, labels, label_column=label, stars=stars)
+    if positive is not None:
+        match.notes.append("--positive is not needed: there is one column per class.")
+    return match
+
+
+def _kept_rows(
+    texts: list[str | None],
+    match: ClassMatch,
+    given: NDArray[np.float64],
+    columns: list[str],
+    *,
+    drop_missing: bool,
+    notes: list[str],
+) -> NDArray[np.int64]:
+    labelled = np.array([text in match.of_label for text in texts])
+    if not labelled.all():
+        n = int((~labelled).sum())
+        notes.append(f"{n:,} row{'s' if n > 1 else ''} without a label left out.")
+    absent = missing_rows(given)
+    if (absent & labelled).any():
+        n = int((absent & labelled).sum())
+        if not drop_missing:
+            raise InputError(
+                f"{listed(columns, 5)}: nothing in {row_numbers(absent & labelled)} (counted from "
+                "1). Pass --drop-missing to leave such rows out, or fill them in."
+            )
+        notes.append(f"{n:,} row{'s' if n > 1 else ''} without a probability left out.")
+    kept = np.flatnonzero(labelled & ~absent)
+    if kept.size < 2:
+        raise InputError(
+            f"{kept.size} of {len(texts):,} rows can be used; calibration needs items of at least "
+            "two classes. Pass more labelled rows."
+        )
+    return kept
+
+
+def _typed_classes(names: list[str], labels: NDArray) -> NDArray:
+    """Return the classes in the type of the labels, where every class can have it."""
+    values = [value for value in labels.tolist() if value is not None]
+    if all(isinstance(value, bool) for value in values) and set(names) <= {"True", "False"}:
+        return np.array([name == "True" for name in names])
+    if all(isinstance(value, int | float) for value in values):
+        try:
+            return np.array([int(name) for name in names], dtype=np.int64)
+        except ValueError:
+            pass
+    return np.array(names)
+
+
+def _groups(frame: nw.DataFrame, name: str | None, rows: NDArray[np.int64]) -> NDArray | None:
+    if name is None:
+        return None
+    values = as_levels(frame[name])
+    absent = values.isna().to_numpy()
+    if absent.any():
+        places = np.zeros(int(rows[-1]) + 1, dtype=bool)
+        places[rows[absent]] = True
+        raise InputError(
+            f"Column {name!r} (groups) is empty in {row_numbers(places)} (counted from 1). Fill "
+            "it in, or leave these rows out."
+        )
+    return values.to_numpy(dtype=str)
+
+
+def _note_copies(problem: Problem) -> None:
+    """Say how many rows are exact copies: honest figures treat them as separate items."""
+    if problem.groups is not None or problem.X is None:
+        return
+    parts = pd.DataFrame(problem.output, columns=[f"\0{j}" for j in range(len(problem.classes))])
+    parts["\0y"] = problem.y
+    parts = pd.concat([parts, problem.X.reset_index(drop=True)], axis=1)
+    copies = int(parts.duplicated().sum())
+    if copies:
+        problem.notes.append(
+            f"{copies:,} row{'s are' if copies > 1 else ' is'} an exact copy of an earlier one. If "
+            "they are the same item, honest figures are too good: remove the copies, or name the "
+            "item's column with --groups."
+        )

@@ -1,0 +1,255 @@
+"""Values as a tree of JSON: scalars and lists as they are, everything else with a tag.
+
+A JSON object always has the key ``"$"``, which says what it stands for:
+
+=============  ====================================================================================
+``float``      ``nan``, ``inf`` or ``-inf``, which JSON lacks
+``scalar``     a NumPy number: ``dtype`` and ``value``
+``tuple``      ``items``
+``dict``       ``items``: pairs of key and value
+``array``      ``index`` into the file's arrays
+``strings``    an array of text: ``width`` (characters), ``values``
+``objects``    an array of scalars of mixed types: ``values``
+``sparse``     a matrix by rows: ``shape``, ``data``, ``indices``, ``indptr``
+``table``      a pandas table: ``columns`` (pairs of name and values), ``index``, ``index_name``
+``object``     ``class``, a name in :mod:`hetcal.io.registry`, and ``state``
+=============  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hetcal._exceptions import FileFormatError
+from hetcal._validation.frames import columns_of, from_columns
+from hetcal.io.container import DTYPES
+from hetcal.io.registry import spec_named, spec_of
+
+_DEEPEST = 24
+_MOST_CHARACTERS = 1 << 24
+_LARGEST_INTEGER = 1 << 64
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_SCALARS = (bool, int, float, str, type(None))
+
+
+class Encoder:
+    """Turns values into a tree; the arrays are collected aside in :attr:`arrays`."""
+
+    def __init__(self) -> None:
+        self.arrays: list[NDArray] = []
+        self._places: dict[int, int] = {}
+        self._originals: list[NDArray] = []  # kept alive, so that no other takes their id
+
+    def encode(self, value: Any, where: str) -> Any:
+        """Return the tree of a value; ``where`` names it in error messages."""
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, np.generic):
+            return self._scalar(value, where)
+        if isinstance(value, int):
+            if abs(value) >= _LARGEST_INTEGER:
+                raise TypeError(f"{where} is an integer of more than 64 bits.")
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
+        if isinstance(value, list):
+            return [self.encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
+        if type(value) is tuple:
+            return {"$": "tuple", "items": self.encode(list(value), where)}
+        if isinstance(value, dict):
+            return {"$": "dict", "items": self._pairs(value, where)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if sparse.issparse(value):
+            return self._sparse(value, where)
+        if isinstance(value, pd.DataFrame):
+            return self._table(value, where)
+        return self._object(value, where)
+
+    def _scalar(self, value: np.generic, where: str) -> Any:
+        if isinstance(value, np.str_):
+            return str(value)
+        dtype = value.dtype.newbyteorder("<").str
+        if dtype not in DTYPES:
+            raise TypeError(f"{where} is a {type(value).__name__}, which has no place in a file.")
+        return {"$": "scalar", "dtype": dtype, "value": self.encode(value.item(), where)}
+
+    def _pairs(self, value: dict, where: str) -> list:
+        return [
+            [self.encode(key, f"a key of {where}"), self.encode(item, f"{where}[{key!r}]")]
+            for key, item in value.items()
+        ]
+
+    def _array(self, value: NDArray, where: str) -> dict[str, Any]:
+        if value.dtype.kind in "UO" and value.ndim == 1:
+            values = self.encode(value.tolist(), where)
+            if value.dtype.kind == "O":
+                return {"$": "objects", "values": values}
+            return {"$": "strings", "width": value.dtype.itemsize // 4, "values": values}
+        if value.dtype.newbyteorder("<").str not in DTYPES or value.ndim == 0:
+            raise TypeError(
+                f"{where} is an array of {value.dtype} with {value.ndim} dimensions, which has no "
+                "place in a file."
+            )
+        if id(value) not in self._places:
+            self._places[id(value)] = len(self.arrays)
+            self.arrays.append(np.asarray(value))
+            self._originals.append(value)
+        return {"$": "array", "index": self._places[id(value)]}
+
+    def _sparse(self, value: Any, where: str) -> dict[str, Any]:
+        matrix = sparse.csr_array(value)
+        return {
+            "$": "sparse",
+            "shape": [int(n) for n in matrix.shape],
+            "data": self.encode(matrix.data, where),
+            "indices": self.encode(matrix.indices, where),
+            "indptr": self.encode(matrix.indptr, where),
+        }
+
+    def _table(self, value: pd.DataFrame, where: str) -> dict[str, Any]:
+        parts = columns_of(value)
+        return {
+            "$": "table",
+            "columns": [
+                [name, self.encode(column, f"{where}.{name}")]
+                for name, column in parts["columns"].items()
+            ],
+            "index": self.encode(parts["index"], f"the index of {where}"),
+            "index_name": parts["index_name"],
+        }
+
+    def _object(self, value: Any, where: str) -> dict[str, Any]:
+        spec = spec_of(value, where)
+        state = spec.pack(value)
+        return {
+            "$": "object",
+            "class": spec.name,
+            "state": {name: self.encode(part, f"{where}.{name}") for name, part in state.items()},
+        }
+
+
+class Decoder:
+    """Turns a tree back into values; anything that does not fit is a :class:`FileFormatError`."""
+
+    def __init__(self, arrays: list[NDArray]) -> None:
+        self._arrays = arrays
+
+    def decode(self, node: Any, depth: int = 0) -> Any:
+        """Return the value that a tree stands for."""
+        if depth > _DEEPEST:
+            raise FileFormatError(f"The file is nested more than {_DEEPEST} levels deep.")
+        if isinstance(node, list):
+            return [self.decode(item, depth + 1) for item in node]
+        if not isinstance(node, dict):
+            if isinstance(node, int) and abs(node) >= _LARGEST_INTEGER:
+                raise FileFormatError("The file holds an integer of more than 64 bits.")
+            return node
+        tag = node.get("$")
+        read = _READERS.get(tag) if isinstance(tag, str) else None
+        if read is None:
+            raise FileFormatError(f"The file holds a value of unknown kind {str(tag)[:40]!r}.")
+        return read(self, node, depth + 1)
+
+    def _float(self, node: dict, depth: int) -> float:
+        return _SPECIAL[node["value"]]
+
+    def _scalar(self, node: dict, depth: int) -> Any:
+        if node["dtype"] not in DTYPES:
+            raise FileFormatError("The file holds a number of unknown type.")
+        value = self.decode(node["value"], depth)
+        return np.array([value], dtype=node["dtype"])[0]
+
+    def _tuple(self, node: dict, depth: int) -> tuple:
+        return tuple(self.decode(_listed(node["items"]), depth))
+
+    def _dict(self, node: dict, depth: int) -> dict:
+        found = {}
+        for pair in _listed(node["items"]):
+            key, value = _listed(pair)
+            name = self.decode(key, depth)
+            if not isinstance(name, (*_SCALARS, np.generic)):
+                raise FileFormatError("The file holds a key that is neither text nor a number.")
+            found[name] = self.decode(value, depth)
+        return found
+
+    def _array(self, node: dict, depth: int) -> NDArray:
+        index = node["index"]
+        if type(index) is not int or not 0 <= index < len(self._arrays):
+            raise FileFormatError(
+                f"The file refers to array {str(index)[:20]}, which is not there."
+            )
+        return self._arrays[index]
+
+    def _strings(self, node: dict, depth: int) -> NDArray:
+        values, width = _listed(node["values"]), node["width"]
+        if not all(isinstance(value, str) for value in values) or type(width) is not int:
+            raise FileFormatError("The file holds an array of text with something else in it.")
+        longest = max((len(value) for value in values), default=0)
+        if not longest <= width or width * max(len(values), 1) > _MOST_CHARACTERS:
+            raise FileFormatError("The file holds an array of text of impossible width.")
+        return np.array(values, dtype=f"<U{width}")
+
+    def _objects(self, node: dict, depth: int) -> NDArray:
+        values = self.decode(_listed(node["values"]), depth)
+        if not all(isinstance(value, (*_SCALARS, np.generic)) for value in values):
+            raise FileFormatError("The file holds an array of nested values.")
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+
+    def _sparse(self, node: dict, depth: int) -> sparse.csr_array:
+        rows, columns = node["shape"]
+        data, indices, indptr = (
+            self.decode(node[name], depth) for name in ("data", "indices", "indptr")
+        )
+        if len(indptr) != rows + 1 or not 0 <= columns < 1 << 31:
+            raise FileFormatError("The file holds a sparse matrix of impossible shape.")
+        matrix = sparse.csr_array((data, indices, indptr), shape=(rows, columns))
+        matrix.check_format(full_check=True)
+        return matrix
+
+    def _table(self, node: dict, depth: int) -> pd.DataFrame:
+        columns = {
+            str(name): self.decode(values, depth) for name, values in _listed(node["columns"])
+        }
+        if len({len(values) for values in columns.values()}) > 1:
+            raise FileFormatError("The file holds a table with columns of different lengths.")
+        index = None if node["index"] is None else self.decode(_listed(node["index"]), depth)
+        name = node["index_name"]
+        if name is not None and not isinstance(name, str):
+            raise FileFormatError("The file holds a table whose index has no proper name.")
+        return from_columns({"columns": columns, "index": index, "index_name": name})
+
+    def _object(self, node: dict, depth: int) -> Any:
+        state = node["state"]
+        spec = spec_named(node["class"])
+        if not isinstance(state, dict):
+            raise FileFormatError(f"The file holds a {spec.name} without its parts.")
+        return spec.unpack({name: self.decode(part, depth) for name, part in state.items()})
+
+
+_READERS = {
+    "float": Decoder._float,
+    "scalar": Decoder._scalar,
+    "tuple": Decoder._tuple,
+    "dict": Decoder._dict,
+    "array": Decoder._array,
+    "strings": Decoder._strings,
+    "objects": Decoder._objects,
+    "sparse": Decoder._sparse,
+    "table": Decoder._table,
+    "object": Decoder._object,
+}
+
+
+def _listed(value: Any) -> list:
+    if not isinstance(value, list):
+        raise FileFormatError("The file holds something else where a list must be.")
+    return value

@@ -1,0 +1,227 @@
+"""Writing tables batch by batch, all or nothing.
+
+A file takes its name only when it is complete: until then the rows go to a hidden temporary file
+beside it, which is removed when anything goes wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Protocol, Self
+
+import numpy as np
+
+from hetcal._exceptions import InputError
+from hetcal.io.tables import STDIN, need_pyarrow, table_format
+from hetcal.io.text import is_missing
+
+Columns = Mapping[str, Any]
+
+
+class TableWriter:
+    """Write a table in batches to a file, or to standard output.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``"-"`` is standard output.
+    format : {"csv", "parquet", "arrow"}, optional
+        By default known by the name of the file.
+    overwrite : bool, default=False
+        Whether a file of that name may be replaced.
+    delimiter : str, optional
+        Between the cells of a CSV file; by default a comma, a tab for ``.tsv``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with TableWriter(f"{folder}/new.csv") as table:
+    ...         table.write({"name": ["a", "b"], "q": np.array([0.25, 0.75])})
+    ...     Path(folder, "new.csv").read_text().split()
+    ['name,q', 'a,0.25', 'b,0.75']
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        format: str | None = None,
+        overwrite: bool = False,
+        delimiter: str | None = None,
+    ):
+        self.path = path
+        self.format = table_format(path, format)
+        if self.format != "csv":
+            need_pyarrow(f"{path} is to be a {self.format} table")
+        self._delimiter = delimiter
+        self._temporary: Path | None = None
+        self._target: Path | None = None
+        self._body: _Body | None = None
+        if str(path) != STDIN:
+            # A link stays a link: what it points to is replaced.
+            self._target = Path(path).resolve()
+            check_target(path, overwrite=overwrite)
+
+    def write(self, columns: Columns) -> None:
+        """Write one batch; the first fixes the columns and, for Parquet and Arrow, their types."""
+        if self._body is None:
+            self._body = self._start(columns)
+        self._body.write(columns)
+
+    def __enter__(self) -> Self:
+        self._stream = self._open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._close_body(complete=kind is None)
+            if self._target is not None:
+                self._finish(kind is None)
+        finally:
+            if self._temporary is not None:
+                self._temporary.unlink(missing_ok=True)
+
+    def _close_body(self, *, complete: bool) -> None:
+        if self._body is None:
+            return
+        # After an error the body lets go of the stream as well, as far as it still can.
+        with contextlib.nullcontext() if complete else contextlib.suppress(Exception):
+            self._body.close()
+            self._stream.flush()
+
+    def _finish(self, complete: bool) -> None:
+        if complete and self._temporary is not None:
+            os.fsync(self._stream.fileno())
+        self._stream.close()
+        if complete and self._temporary is not None and self._target is not None:
+            self._temporary.replace(self._target)
+            self._temporary = None
+
+    def _open(self) -> BinaryIO:
+        if self._target is None:
+            return sys.stdout.buffer
+        if self._target.exists() and not self._target.is_file():
+            return self._target.open("wb")  # a device or a pipe: nothing to rename
+        name = f".{self._target.name}.{secrets.token_hex(4)}.tmp"
+        self._temporary = self._target.with_name(name)
+        return self._temporary.open("xb")
+
+    def _start(self, columns: Columns) -> _Body:
+        if self.format == "csv":
+            name = str(self.path).lower()
+            default = "\t" if name.removesuffix(".gz").endswith((".tsv", ".tab")) else ","
+            delimiter = self._delimiter or default
+            return _CsvBody(self._stream, list(columns), delimiter, packed=name.endswith(".gz"))
+        parquet, to_file = self.format == "parquet", self._target is not None
+        return _ArrowBody(self._stream, columns, parquet=parquet, as_file=to_file)
+
+
+def check_target(path: str | Path, *, overwrite: bool) -> None:
+    """Raise where a file cannot or may not be written, before any work is done."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}. Create it first.")
+    if target.is_dir():
+        raise InputError(f"{path} is a folder. Name the file to write.")
+    if target.is_file() and not overwrite:
+        raise InputError(f"{path} exists already. Pass --overwrite, or choose another name.")
+
+
+class _Body(Protocol):
+    def write(self, columns: Columns) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _CsvBody:
+    def __init__(self, stream: BinaryIO, names: list[str], delimiter: str, *, packed: bool):
+        self._packed = gzip.GzipFile(fileobj=stream, mode="wb", filename="") if packed else None
+        below: Any = self._packed or stream
+        self._lines = io.TextIOWrapper(below, encoding="utf-8", newline="", write_through=True)
+        self._rows = csv.writer(self._lines, delimiter=delimiter, lineterminator="\n")
+        self._rows.writerow(names)
+
+    def write(self, columns: Columns) -> None:
+        self._rows.writerows(zip(*map(_as_cells, columns.values()), strict=True))
+
+    def close(self) -> None:
+        self._lines.flush()
+        self._lines.detach()  # the stream below is closed by its owner
+        if self._packed is not None:
+            self._packed.close()
+
+
+class _ArrowBody:
+    """Parquet, the Arrow file format, or (to standard output) the Arrow stream format."""
+
+    def __init__(self, stream: BinaryIO, columns: Columns, *, parquet: bool, as_file: bool):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        arrays = {name: _as_arrow(values) for name, values in columns.items()}
+        # An Arrow file has one dictionary per column, but batches may bring different ones.
+        types = {
+            name: array.type.value_type
+            if not parquet and pa.types.is_dictionary(array.type)
+            else array.type
+            for name, array in arrays.items()
+        }
+        self._schema = pa.schema([(name, types[name]) for name in arrays])
+        if parquet:
+            self._writer: Any = pq.ParquetWriter(stream, self._schema)
+        else:
+            start = pa.ipc.new_file if as_file else pa.ipc.new_stream
+            self._writer = start(stream, self._schema)
+
+    def write(self, columns: Columns) -> None:
+        import pyarrow as pa
+
+        arrays = [
+            _as_arrow(columns[field.name], field.type).cast(field.type) for field in self._schema
+        ]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _as_cells(values: Any) -> list[Any]:
+    """Return a column as what ``csv`` writes: text and numbers; nothing is an empty cell."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        return ["" if value != value else value for value in values.tolist()]
+    if hasattr(values, "to_pylist"):
+        values = values.to_pylist()
+    elif hasattr(values, "tolist"):
+        values = values.tolist()
+    # A word such as "NA" is the cell's own text and stays.
+    return ["" if not isinstance(v, str) and is_missing(v) else v for v in values]
+
+
+def _as_arrow(values: Any, kind: Any = None) -> Any:
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
+        return pa.array(values, from_pandas=True)
+    if hasattr(values, "__arrow_array__"):
+        return pa.array(values)
+    cells = [None if is_missing(v) and not isinstance(v, str) else v for v in list(values)]
+    if kind is None and all(cell is None or isinstance(cell, str) for cell in cells):
+        kind = pa.string()
+    return pa.array(cells, type=kind)

@@ -1,0 +1,263 @@
+"""Verdicts, words, calls and warnings of `hetcal.advise`."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+import hetcal
+from hetcal._exceptions import HetcalWarning
+from hetcal.advice import (
+    COLLECT_MORE,
+    GLOBAL_IS_ENOUGH,
+    GO_LOCAL,
+    LEAVE_IT,
+    RETRAIN,
+    VERDICTS,
+    Advice,
+)
+from hetcal.datasets import make_hidden_heterogeneity
+
+
+def quick(data, y_proba=None, **options) -> Advice:
+    """Advise with a small hybrid, which is most of the time otherwise."""
+    P = data.y_proba if y_proba is None else y_proba
+    hybrid = hetcal.HybridCalibrator(["forests", "proximity"], n_estimators=40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HetcalWarning)
+        hybrid.fit(data.X, data.y, y_proba=P)
+    return hetcal.advise(data.X, data.y, y_proba=P, hybrid=hybrid, **options)
+
+
+@pytest.fixture(scope="module")
+def calibrated():
+    return make_hidden_heterogeneity(700, heterogeneity=0.0, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def hidden():
+    return make_hidden_heterogeneity(600, heterogeneity=1.0, miscalibration=1.0, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def leave_it(calibrated):
+    return quick(calibrated)
+
+
+@pytest.fixture(scope="module")
+def go_local(hidden):
+    return quick(hidden)
+
+
+@pytest.fixture(scope="module")
+def retrain():
+    data = make_hidden_heterogeneity(600, heterogeneity=0.0, random_state=2)
+    noise = np.random.default_rng(0).uniform(0.4, 0.6, 600)
+    return data, quick(data, y_proba=noise)
+
+
+def run(call, data, **more):
+    """Execute a recommended call with the names that it uses."""
+    new = data.sample(20, random_state=9)
+    names = {
+        "X": data.X,
+        "y": data.y,
+        "y_proba": data.y_proba,
+        "X_new": new.X,
+        "y_proba_new": new.y_proba,
+    }
+    names |= more
+    with warnings.catch_warnings():
+        # The hybrid may say that the items do as well without the model; that is no failure.
+        warnings.simplefilter("ignore", HetcalWarning)
+        exec(compile(call, "the recommended call", "exec"), names)
+    return names["q_new"]
+
+
+def test_nothing_wrong(leave_it, calibrated):
+    assert leave_it.verdict == LEAVE_IT
+    assert leave_it.evidence.local_most < leave_it.worthwhile
+    assert leave_it.n_needed is None
+    assert leave_it.expected_brier == leave_it.evidence.brier
+    np.testing.assert_array_equal(
+        run(leave_it.call, calibrated), calibrated.sample(20, random_state=9).y_proba
+    )
+
+
+def test_global_miscalibration():
+    data = make_hidden_heterogeneity(700, heterogeneity=0.0, miscalibration=2.0, random_state=3)
+    advice = quick(data)
+    assert advice.verdict == GLOBAL_IS_ENOUGH
+    q = run(advice.call, data)
+    truth = data.sample(20, random_state=9)
+    assert truth.expected_brier(q) < truth.expected_brier(truth.y_proba)
+
+
+def test_both_kinds(go_local, hidden):
+    assert go_local.verdict == GO_LOCAL
+    assert go_local.global_map == "yes"
+    gain = go_local.evidence.local_gain
+    assert 0 < gain.low < gain.value < gain.high
+    assert abs(gain.value - hidden.true_local_gain) < 0.05
+    assert "x0" in go_local.subgroups["rule"][0]
+    q = run(go_local.call, hidden)
+    np.testing.assert_allclose(q.sum(axis=1), 1)
+
+
+def test_a_useless_model(retrain):
+    data, advice = retrain
+    assert advice.verdict == RETRAIN
+    q = run(advice.call, data)
+    new = data.sample(20, random_state=9)
+    assert new.expected_brier(q) < new.expected_brier(np.full((20, 2), 0.5))
+
+
+def test_too_few_items_ask_for_more():
+    data = make_hidden_heterogeneity(60, heterogeneity=0.5, random_state=0)
+    advice = quick(data)
+    assert advice.verdict == COLLECT_MORE
+    assert advice.n_needed >= 120
+    assert f"{advice.n_needed} items" in str(advice)
+    run(advice.call, data)
+
+
+def test_hardly_any_items_are_not_measured():
+    data = make_hidden_heterogeneity(20, random_state=0)
+    advice = hetcal.advise(data.X, data.y, y_proba=data.y_proba)
+    assert advice.verdict == COLLECT_MORE
+    assert [warning.code for warning in advice.warnings] == ["few-items"]
+    assert advice.evidence is None
+    assert advice.frame().empty
+    json.dumps(advice.to_dict())
+    assert "too few" in str(advice)
+
+
+def test_the_text_names_every_number_of_the_verdict(go_local):
+    text = str(go_local)
+    e = go_local.evidence
+    for number in (e.brier, e.local_gain.value, e.hh_local, e.hh_global, go_local.worthwhile):
+        assert f"{number:.4f}" in text
+    assert text.startswith("Verdict: go local\n")
+    assert go_local.call.splitlines()[-1] in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_table_and_plain_values_agree(go_local):
+    table = go_local.frame()
+    plain = json.loads(json.dumps(go_local.to_dict()))
+    assert plain["verdict"] in VERDICTS
+    assert [row["evidence"] for row in plain["evidence"]] == list(table.index)
+    assert plain["evidence"][0]["value"] == pytest.approx(table["value"].iloc[0])
+    measured = table.dropna(subset=["low"])
+    assert (measured["low"] <= measured["value"]).all()
+    assert (measured["value"] <= measured["high"]).all()
+    assert table["meaning"].str.len().min() > 10
+
+
+def test_gains_are_differences_of_honest_scores(go_local, hidden):
+    e = go_local.evidence
+    honest = e.hybrid.out_of_sample_proba_
+    truth = np.eye(2)[hidden.y]
+    brier = ((honest - truth) ** 2).sum(axis=1).mean()
+    assert e.reference_brier - e.local_gain.value == pytest.approx(brier)
+    assert e.brier - e.global_gain.value == pytest.approx(e.best_map_brier)
+    assert go_local.expected_brier == pytest.approx(brier)
+
+
+def test_progress_and_repetition(hidden, go_local):
+    steps = []
+    again = quick(hidden, progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(k, 5) for k in range(1, 6)]
+    pd.testing.assert_frame_equal(again.frame(), go_local.frame())
+
+
+def test_tables_weights_groups_and_class_names():
+    data = make_hidden_heterogeneity(160, heterogeneity=1.0, random_state=4)
+    table = data.frame().assign(x2=lambda t: t["x2"].map({0: "a", 1: "b", 2: "c", 3: "d"}))
+    y = np.array(["no", "yes"])[data.y]
+    given = {
+        "classes": ["no", "yes"],
+        "groups": np.arange(160) // 2,
+        "sample_weight": np.where(np.arange(160) < 20, 0.0, 1.5),
+    }
+    advice = hetcal.advise(table, y, y_proba=data.y_proba, **given)
+    assert advice.n_items == 140
+    new = {"X_new": table.head(5), "y_proba_new": data.y_proba[:5]}
+    assert run(advice.call, data, X=table, y=y, **new, **given).shape == (5, 2)
+
+
+def test_logits_give_what_their_probabilities_give(calibrated):
+    X, y, P = calibrated.X[:80], calibrated.y[:80], calibrated.y_proba[:80]
+    logits = np.log(P)
+    a = hetcal.advise(X, y, logits=logits)
+    b = hetcal.advise(X, y, y_proba=P)
+    assert a.verdict == b.verdict
+    assert a.evidence.brier == pytest.approx(b.evidence.brier)
+    q = run(a.call, calibrated, X=X, y=y, logits=logits, logits_new=logits[:5])
+    assert q.shape[1] == 2
+
+
+def test_a_dominant_group_is_named(calibrated):
+    groups = np.where(np.arange(80) < 54, 0, np.arange(80))
+    advice = hetcal.advise(
+        calibrated.X[:80], calibrated.y[:80], y_proba=calibrated.y_proba[:80], groups=groups
+    )
+    (warning,) = [w for w in advice.warnings if w.code == "dominant-group"]
+    assert "68%" in warning.text
+    assert warning.text[:30] in str(advice)
+
+
+def test_training_rows_are_noticed():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    model = RandomForestClassifier(50, random_state=0).fit(X[:150], y[:150])
+
+    def codes(rows):
+        advice = hetcal.advise(X[rows], y[rows], y_proba=model.predict_proba(X[rows]))
+        return [warning.code for warning in advice.warnings]
+
+    assert "training-rows" in codes(slice(0, 150))
+    assert "training-rows" not in codes(slice(150, 300))
+
+
+def test_another_class_balance_is_noticed_and_corrected(calibrated):
+    new = calibrated.sample(3000, random_state=5)
+    kept = (new.y == 0) | (np.random.default_rng(0).uniform(size=3000) < 0.2)
+    advice = quick(calibrated, X_new=new.X[kept], y_proba_new=new.y_proba[kept])
+    (warning,) = [w for w in advice.warnings if w.code == "class-balance"]
+    assert "correct_prior" in warning.text
+    assert "correct_prior" in advice.call
+    assert abs(advice.prior_shift.new[1] - new.y[kept].mean()) < 0.03
+    q = run(advice.call, calibrated, X_new=new.X[kept], y_proba_new=new.y_proba[kept])
+    truth = np.eye(2)[new.y[kept]]
+    assert ((q - truth) ** 2).mean() < ((new.y_proba[kept] - truth) ** 2).mean()
+
+
+def test_the_same_class_balance_is_not(calibrated):
+    new = calibrated.sample(1000, random_state=6)
+    advice = quick(calibrated, y_proba_new=new.y_proba)
+    assert not advice.prior_shift.shifted.any()
+    assert "correct_prior" not in advice.call
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"X": None}, "X is None"),
+        ({"worthwhile": 2}, "worthwhile must lie between"),
+        ({"y_proba": None}, "advise needs the classifier's output"),
+        ({"logits_new": [[0.0, 1.0]]}, "Pass y_proba_new"),
+        ({"y_proba_new": [[0.2, 0.3, 0.5]]}, "y_proba_new has 3 columns"),
+        ({"y_proba_new": [0.2, 0.3], "X_new": [[1.0]]}, "X_new has 1 rows"),
+        ({"hybrid": hetcal.HybridCalibrator()}, "one that is not fitted"),
+    ],
+)
+def test_bad_input(change, text):
+    data = make_hidden_heterogeneity(60, random_state=0)
+    options = {"X": data.X, "y": data.y, "y_proba": data.y_proba} | change
+    with pytest.raises(ValueError, match=text):
+        hetcal.advise(options.pop("X"), options.pop("y"), **options)

@@ -1,0 +1,156 @@
+"""The rules, one by one, against the table in docs/user/advise.md."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hetcal.advice.calls import recommended_call
+from hetcal.advice.evidence import Gain, Potential
+from hetcal.advice.honest_models import best_of
+from hetcal.advice.items import CalibrationItems
+from hetcal.advice.verdicts import (
+    COLLECT_MORE,
+    GLOBAL_IS_ENOUGH,
+    GO_LOCAL,
+    LEAVE_IT,
+    RETRAIN,
+    VERDICTS,
+    Answer,
+    Case,
+    decide,
+    too_little_to_start,
+)
+
+YES, NO, UNSURE = Answer.YES, Answer.NO, Answer.UNSURE
+
+
+@pytest.mark.parametrize(
+    ("global_map", "local", "verdict"),
+    [
+        (NO, NO, LEAVE_IT),
+        (YES, NO, GLOBAL_IS_ENOUGH),
+        (UNSURE, NO, COLLECT_MORE),
+        (NO, UNSURE, COLLECT_MORE),
+        (YES, UNSURE, COLLECT_MORE),
+        (UNSURE, UNSURE, COLLECT_MORE),
+        (NO, YES, GO_LOCAL),
+        (YES, YES, GO_LOCAL),
+        (UNSURE, YES, GO_LOCAL),
+    ],
+)
+def test_the_table(global_map, local, verdict):
+    assert decide(global_map, local, retraining_wins=False) == verdict
+
+
+def test_retraining_goes_first_and_every_verdict_can_be_reached():
+    answers = list(product(Answer, Answer))
+    assert {decide(*pair, retraining_wins=True) for pair in answers} == {RETRAIN}
+    reached = {decide(*pair, retraining_wins=False) for pair in answers} | {RETRAIN}
+    assert reached == set(VERDICTS)
+
+
+numbers = st.floats(-1, 1)
+
+
+@given(st.floats(0, 1), numbers, st.floats(0, 1), st.floats(0.001, 1), st.booleans())
+def test_a_case_has_one_answer(p_value, gain, most, worthwhile, rising):
+    answer = Case(p_value, gain, most, worthwhile, rising).answer
+    assert (answer is NO) == (most < worthwhile and not (p_value <= 0.05 and rising))
+    if answer is YES:
+        assert p_value <= 0.05
+        assert gain > 0
+
+
+def test_what_is_not_known_is_open():
+    assert Case(np.nan, 0.1, np.nan, 0.01).answer is UNSURE
+
+
+def test_the_least_that_is_measured():
+    assert too_little_to_start(39, 19)
+    assert too_little_to_start(1000, 4)
+    assert not too_little_to_start(40, 5)
+
+
+def items_of(y, P, groups=None):
+    return CalibrationItems.check(np.zeros((len(y), 1)), y, y_proba=P, groups=groups)
+
+
+def test_gain_against_a_naive_loop():
+    rng = np.random.default_rng(0)
+    items = items_of(rng.integers(0, 2, 50), np.full(50, 0.5))
+    a, b = rng.uniform(size=50), rng.uniform(size=50)
+    gain = Gain.between(a, b, items)
+    difference = [x - y for x, y in zip(a, b, strict=True)]
+    error = np.std(difference, ddof=1) / np.sqrt(50)
+    assert gain.value == pytest.approx(np.mean(difference))
+    assert gain.high - gain.value == pytest.approx(1.96 * error)
+    assert gain.less(1.0) == pytest.approx(gain.value - error)
+
+
+def test_potential_is_the_best_step_in_the_direction():
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.2, 0.8, 400)
+    y = (rng.uniform(size=400) < p + 0.15).astype(int)
+    P = np.column_stack([1 - p, p])
+    direction = np.tile([-0.1, 0.1], (400, 1))
+    potential = Potential.towards(direction, P, items_of(y, P))
+    truth = np.eye(2)[y]
+
+    def brier(a):
+        return ((P + a * direction - truth) ** 2).sum(axis=1).mean()
+
+    steps = np.linspace(-5, 5, 20001)
+    best = brier(0.0) - min(brier(a) for a in steps)
+    assert potential.z**2 * potential.unit == pytest.approx(best, rel=1e-4)
+    assert potential.most > best
+    assert potential.p_value < 0.001
+
+
+def test_the_test_of_calibration_on_average_keeps_its_level():
+    rng = np.random.default_rng(2)
+    alarms, too_small = 0, 0
+    for _ in range(300):
+        p = rng.uniform(0.05, 0.95, 200)
+        y = (rng.uniform(size=200) < p).astype(int)
+        P = np.column_stack([1 - p, p])
+        direction = rng.normal(size=(200, 1)) * [[-1.0, 1.0]]
+        potential = Potential.towards(direction, P, items_of(y, P))
+        alarms += potential.p_value <= 0.05
+        too_small += potential.most <= 0
+    assert 5 <= alarms <= 27  # 15 on average
+    assert too_small == 0
+
+
+def test_hard_zeros_have_a_finite_potential():
+    y = np.array([0, 1] * 20)
+    P = np.eye(2)[np.array([0, 1] * 19 + [1, 0])]
+    potential = Potential.towards(0.5 - P, P, items_of(y, P))
+    assert np.isfinite(potential.most)
+    assert potential.z > 0
+
+
+def test_the_best_is_chosen_without_the_item():
+    truth = np.eye(2)[np.array([0, 0, 1, 1])]
+    fold = np.array([0, 0, 1, 1])
+    # Each is perfect on one fold and useless on the other: chosen there, it is useless here.
+    first, second = truth.copy(), truth.copy()
+    first[:2], second[2:] = 1 - truth[:2], 1 - truth[2:]
+    _, chosen = best_of({"a": first, "b": second}, truth, np.ones(4), fold)
+    np.testing.assert_array_equal(chosen, 1 - truth)
+
+
+@pytest.mark.parametrize("best", ["forest", "boosting"])
+def test_the_call_to_retrain_takes_columns_of_text(best):
+    table = pd.DataFrame({"a": ["x", "y"] * 20, "b": np.arange(40.0)})
+    y, weight = np.array([0, 1] * 20), np.ones(40)
+    items = CalibrationItems.check(table, y, y_proba=np.full(40, 0.5), sample_weight=weight)
+    call = recommended_call(
+        RETRAIN, items, use_map=None, best_retrained=best, shift=None, classes_given=False
+    )
+    names = {"X": table, "y": y, "X_new": table.head(3), "sample_weight": weight}
+    exec(call, names)
+    assert names["q_new"].shape == (3, 2)

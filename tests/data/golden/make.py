@@ -1,0 +1,95 @@
+"""Write the golden files of the current format version; never again for a version once released.
+
+    python tests/data/golden/make.py
+
+Each file is a tiny calibrator; ``expected.json`` holds the new items and what every one of them
+said about these when it was saved, floating-point numbers in hexadecimal. Later versions of hetcal
+must load all files and say the same.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import hetcal
+from hetcal.calibration import get_calibrator
+from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.io.container import VERSION
+from hetcal.similarity import (
+    CombinedSimilarity,
+    CosineSimilarity,
+    EuclideanSimilarity,
+    ForestProximity,
+    IsolationProximity,
+    RBFSimilarity,
+)
+
+FOLDER = Path(__file__).parent / f"v{VERSION}"
+MAPS = ("uncalibrated", "platt", "temperature", "bcts", "vector", "beta", "isotonic", "histogram")
+
+
+def calibrators() -> dict:
+    """Return unfitted calibrators, few trees each."""
+    similar, hidden = hetcal.SimilarityCalibrator, hetcal.HiddenHeterogeneity
+    small = {"radius": 0.5, "n_estimators": 3, "min_neighbors": 5}
+    made = {name: get_calibrator(name) for name in MAPS}
+    return made | {
+        "swc": similar(ForestProximity(3)),
+        "swc-extra-out-of-bag": similar(ForestProximity(9, trees="extra", voters="out-of-bag")),
+        "swc-nearest": similar(ForestProximity(3), n_neighbors=5, power=2.0),
+        "swc-hh": similar(ForestProximity(3), heterogeneity=hidden(n_null=2, **small)),
+        "swc-hh-paper": similar(
+            ForestProximity(3), heterogeneity=hidden(estimate="paper", **small)
+        ),
+        "isolation": similar(IsolationProximity(3)),
+        "euclidean": similar(EuclideanSimilarity(), n_neighbors=5),
+        "cosine": similar(CosineSimilarity()),
+        "rbf": similar(RBFSimilarity()),
+        "combined": similar(CombinedSimilarity(ForestProximity(3), RBFSimilarity())),
+        "hybrid": hetcal.HybridCalibrator(n_estimators=2, caution=0.0),
+        "hybrid-all": hetcal.HybridCalibrator(n_estimators=2),
+        "preserving": hetcal.LabelPreserving(get_calibrator("isotonic")),
+    }
+
+
+def as_hex(matrix: np.ndarray) -> list:
+    """Return floating-point numbers so that every bit is kept."""
+    return [[float(value).hex() for value in row] for row in matrix]
+
+
+def main() -> None:
+    """Write all files."""
+    warnings.simplefilter("ignore")  # about calibration sets this small
+    FOLDER.mkdir(exist_ok=True)
+    data = make_hidden_heterogeneity(30, heterogeneity=1.0, random_state=0)
+    new = data.sample(5, random_state=1)
+    X, X_new = np.round(data.X[:, :3], 3), np.round(new.X[:, :3], 3)
+    P, P_new = np.round(data.y_proba, 3), np.round(new.y_proba, 3)
+    expected = {}
+    for name, calibrator in calibrators().items():
+        calibrator.fit(X, data.y, y_proba=P)
+        if name == "hybrid-all":  # every expert has a say, and so its place in the file
+            calibrator.share_ = 1.0
+            calibrator.weights_[:] = 1 / len(calibrator.weights_)
+        hetcal.save(calibrator, FOLDER / f"{name}.hetcal", date=None)
+        expected[name] = as_hex(calibrator.predict_proba(X_new, y_proba=P_new))
+    table = pd.DataFrame(X, columns=["age", "income", "colour"])
+    table["colour"] = np.where(X[:, 2] > 0, "red", "blue")
+    swc = hetcal.SimilarityCalibrator(ForestProximity(3))
+    swc.fit(table, np.array(["no", "yes"])[data.y], y_proba=P)
+    table_new = pd.DataFrame(X_new, columns=["age", "income", "colour"])
+    table_new["colour"] = np.where(X_new[:, 2] > 0, "red", "blue")
+    for name, forget in (("table", False), ("table-forgotten", True)):
+        hetcal.save(swc, FOLDER / f"{name}.hetcal", forget_features=forget, date=None)
+        expected[name] = as_hex(swc.predict_proba(table_new, y_proba=P_new))
+    said = {"X": X_new.tolist(), "y_proba": P_new.tolist(), "expected": expected}
+    (FOLDER / "expected.json").write_text(json.dumps(said, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
