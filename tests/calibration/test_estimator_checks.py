@@ -24,7 +24,7 @@ FEW_COLUMNS = "the check's X has two columns for three classes: one column per c
 
 def _expected_failures(estimator):
     calibrator = estimator.calibrator
-    calibrator = get_calibrator("swc") if calibrator is None else calibrator
+    calibrator = get_calibrator("hybrid") if calibrator is None else calibrator
     if isinstance(calibrator, str | GlobalCalibrator):
         return {}
     reason = DRAWS if getattr(calibrator, "n_neighbors", None) is None else PLACES
@@ -37,7 +37,7 @@ LONG = ("swc-hh", "hybrid")
 
 @parametrize_with_checks(
     [
-        LocallyCalibratedClassifier(GaussianNB()),
+        LocallyCalibratedClassifier(GaussianNB(), get_calibrator("swc")),
         LocallyCalibratedClassifier(GaussianNB(), "temperature"),
         LocallyCalibratedClassifier(RidgeClassifier(), get_calibrator("platt")),
     ],
@@ -48,6 +48,7 @@ def test_wrapper(estimator, check):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
 @parametrize_with_checks([LocallyCalibratedClassifier()], expected_failed_checks=_expected_failures)
 def test_wrapper_as_it_comes(estimator, check):
     check(estimator)

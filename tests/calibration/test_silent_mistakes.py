@@ -77,7 +77,7 @@ def test_the_same_rows_in_another_order(data):
     with pytest.raises(ValueError, match=r"another order, by their index.*y\.loc\[X\.index\]"):
         calibrator.fit(X, shuffled, y_proba=P)
     with pytest.raises(ValueError, match="another order"):
-        LocallyCalibratedClassifier().fit(X, shuffled)
+        LocallyCalibratedClassifier(calibrator="swc").fit(X, shuffled)
     with pytest.raises(ValueError, match="another order"):
         brier_score(shuffled, pd.DataFrame(P, columns=NAMES, index=X.index))
     calibrator.fit(X, shuffled.loc[X.index], y_proba=P)
@@ -204,7 +204,8 @@ def test_heterogeneity_learns_of_weights_and_groups_and_may_be_unknown(data):
 
 def test_the_wrapper_gives_what_its_calibrator_gives(data):
     X, y, _ = data
-    wrapper = LocallyCalibratedClassifier(FrozenEstimator(LogisticRegression().fit(X, y))).fit(X, y)
+    model = FrozenEstimator(LogisticRegression().fit(X, y))
+    wrapper = LocallyCalibratedClassifier(model, "swc").fit(X, y)
     output = {"y_proba": wrapper.estimator_.predict_proba(X)}
     for method in ("support", "effective_sample_size", "predict_interval"):
         expected = getattr(wrapper.calibrator_, method)(X, **output)

@@ -35,6 +35,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from hetcal._exceptions import HetcalWarning
 from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
@@ -461,3 +462,14 @@ def test_mixed_columns(data):
 def test_unknown_calibrator(data):
     with pytest.raises((ValueError, KeyError), match="magic"):
         LocallyCalibratedClassifier(GaussianNB(), "magic").fit(*data)
+
+
+@pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
+def test_the_default_is_the_hybrid():
+    X, y = make_classification(300, random_state=0)
+    model = GaussianNB().fit(X[:100], y[:100])
+    clf = LocallyCalibratedClassifier(FrozenEstimator(model)).fit(X[100:], y[100:])
+    assert isinstance(clf.calibrator_, HybridCalibrator)
+    Q, support = clf.predict_proba(X, return_support=True)
+    assert Q.shape == (300, 2)
+    assert (support > 0).all()

@@ -29,12 +29,11 @@ from hetcal._validation import (
 from hetcal._validation.containers import as_array, as_frame
 from hetcal.calibration.crossfit import cross_fit, fit_weighted, output_kind, output_of
 from hetcal.calibration.precomputed import PrecomputedProba
-from hetcal.calibration.registry import get_calibrator, list_calibrators, preserving
+from hetcal.calibration.registry import get_calibrator, preserving
 
 Matrix = NDArray[np.float64]
 
-# The first of these that is registered.
-_DEFAULT_CALIBRATORS = ("swc", "temperature")
+_DEFAULT_CALIBRATOR = "hybrid"
 
 
 def _calibrator_has(method: str):
@@ -67,9 +66,9 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         None is a logistic regression.
     calibrator : calibrator or str, optional
         How to calibrate: a calibrator (it is cloned) or a name that
-        :func:`~hetcal.calibration.registry.get_calibrator` knows. None is similarity-weighted
-        calibration (``"swc"``). Parameters of an instance can be searched, for example
-        ``calibrator__n_neighbors``.
+        :func:`~hetcal.calibration.registry.get_calibrator` knows. None is the hybrid
+        of global and local methods (``"hybrid"``). Parameters of an instance can be searched, for
+        example ``calibrator__caution``.
     features : transformer, optional
         The representation in which items are similar: its ``transform(X)`` replaces ``X`` for the
         calibrator. An unfitted transformer is fitted on the calibration rows.
@@ -247,10 +246,7 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         return LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
 
     def _make_calibrator(self) -> Any:
-        calibrator = self.calibrator
-        if calibrator is None:
-            known = list_calibrators()
-            calibrator = next(name for name in _DEFAULT_CALIBRATORS if name in known)
+        calibrator = _DEFAULT_CALIBRATOR if self.calibrator is None else self.calibrator
         made = get_calibrator(calibrator) if isinstance(calibrator, str) else clone(calibrator)
         return preserving(made, self.preserve)
 
