@@ -199,3 +199,16 @@ def test_errors_say_what_to_do(data):
 def test_the_whole_set_test_is_an_object(fitted):
     test = fitted.test()
     assert (test.statistic, test.p_value, test.n_null) == (fitted.statistic_, fitted.p_value_, 5)
+
+
+def test_merged_cells_serve_every_item():
+    """Many classes with sure predictions: merged cells lie far apart, and nobody is forgotten."""
+    rng = np.random.default_rng(0)
+    P = np.maximum(rng.dirichlet(np.full(5, 0.1), 200), 1e-12)
+    P /= P.sum(axis=1, keepdims=True)
+    y = np.array([rng.choice(5, p=p) for p in P])
+    hidden = HiddenHeterogeneity(
+        radius="auto", neighbourhoods="overlap", n_estimators=5, n_null=3, random_state=0
+    ).fit(rng.normal(size=(200, 3)), y, y_proba=P)
+    assert hidden.covered_ == pytest.approx(1.0)
+    assert np.isfinite(hidden.hh_mean_)

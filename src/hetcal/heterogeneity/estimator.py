@@ -40,6 +40,7 @@ from hetcal.kernels.simplex import log_probabilities, zero_floor
 Matrix = NDArray[np.float64]
 
 _TREES = {"oob": 50, "paper": 100}  # as the paper's text says, and as its code does
+_EVERYWHERE = 2.0  # no two predictions are further apart
 _LARGEST = 1e30
 
 
@@ -414,8 +415,9 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
             balls = Balls.around(np.unique(items.P, axis=0), items.P, self.radius_)
         self.cells_, gain = self._measure(balls)
         self.cells_["q_value"] = benjamini_hochberg(self.cells_["p_value"].to_numpy())
-        cell = nearest_cell(balls, items.P, self._reach())
-        # Every item has a cell; those whose cell has no value do not count.
+        # Every item has a cell (merged ones may lie far away); where it has no value, the item does
+        # not count.
+        cell = nearest_cell(balls, items.P, _EVERYWHERE)
         mass = np.bincount(cell, weights=items.weight, minlength=len(balls))
         mass[self.cells_["hh"].isna()] = 0.0
         self.covered_ = float(mass.sum() / items.weight.sum())
