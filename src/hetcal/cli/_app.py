@@ -10,9 +10,16 @@ from typing import Annotated
 
 import typer
 
+from hetcal._exceptions import InputError
+from hetcal.cli._apply import apply
+from hetcal.cli._compare import compare
 from hetcal.cli._console import errors
+from hetcal.cli._diagnose import diagnose
+from hetcal.cli._fit import fit
+from hetcal.cli._inspect import inspect
+from hetcal.cli._paper import paper_app
 
-EXIT_ERROR, EXIT_INTERRUPTED = 1, 130
+EXIT_ERROR, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 _DEBUG = "HETCAL_DEBUG"
 
 # One string per paragraph: typer keeps line breaks, and the terminal decides where lines end.
@@ -28,7 +35,7 @@ _HELP = "\n\n".join(
 _EPILOG = "\n\n".join(
     [
         "Start with [bold]hetcal demo[/bold]: a model, its mistakes and their repair in seconds.",
-        "Exit codes: 0 done, 1 could not be done, 2 the command was not understood, "
+        "Exit codes: 0 done, 1 could not be done, 2 the command or the table was not understood, "
         "130 interrupted.",
         "HETCAL_CORE=auto, native or pure chooses between the compiled core and pure Python.",
     ]
@@ -51,12 +58,15 @@ def run(arguments: Sequence[str] | None = None) -> None:
         app(args=None if arguments is None else list(arguments), prog_name="hetcal")
     except KeyboardInterrupt:
         raise SystemExit(EXIT_INTERRUPTED) from None
-    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(EXIT_ERROR) from None
+    except (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError) as error:
         if os.environ.get(_DEBUG):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         errors().print(f"[bold red]error:[/] {_plain(reason)}", soft_wrap=True, highlight=False)
-        raise SystemExit(EXIT_ERROR) from None
+        raise SystemExit(EXIT_INPUT if isinstance(error, InputError) else EXIT_ERROR) from None
 
 
 def _plain(text: str) -> str:
@@ -103,6 +113,13 @@ def hetcal(
     """Options that stand before every command."""
 
 
+app.command()(diagnose)
+app.command()(compare)
+app.command()(fit)
+app.command()(apply)
+app.command()(inspect)
+
+
 @app.command()
 def demo(
     seed: Annotated[int, typer.Option(min=0, help="Another seed draws another example.")] = 0,
@@ -126,6 +143,8 @@ def demo(
 
     run_demo(seed=seed, out=out, quiet=quiet)
 
+
+app.add_typer(paper_app)
 
 if __name__ == "__main__":
     run(sys.argv[1:])

@@ -1,0 +1,158 @@
+"""The columns that ``hetcal apply`` adds, batch by batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hetcal._exceptions import InputError
+from hetcal.cli._model import LoadedModel
+from hetcal.io.roles import Items
+from hetcal.io.selection import listed
+from hetcal.io.text import parse_numbers
+
+_CHOICES = ("q", "class", "support", "size", "flags")
+_CLASS, _SUPPORT, _SIZE, _FLAGS = "predicted_class", "support", "effective_size", "flags"
+FLAGS = (
+    "no_probability",
+    "low_support",
+    "unknown_category",
+    "missing_features",
+    "label_changed",
+)
+
+
+class Additions:
+    """Calibrated probabilities and what stands behind them, for one batch after the other.
+
+    Attributes
+    ----------
+    names : list of str
+        The new columns.
+    n_rows : int
+        Rows so far.
+    counts : dict
+        How many rows have each flag.
+    """
+
+    def __init__(self, model: LoadedModel, *, columns: str, prefix: str, leave_missing: bool):
+        wanted = [part.strip() for part in columns.split(",") if part.strip()]
+        unknown = [part for part in wanted if part not in _CHOICES]
+        if unknown or not wanted:
+            raise InputError(
+                f"--columns {columns} names {listed(unknown) or 'nothing'}; choose from "
+                f"{', '.join(_CHOICES)}."
+            )
+        self._calibrator, self._roles = model.calibrator, model.roles
+        self._low_support = model.record.get("low_support")
+        self._leave_missing = leave_missing
+        self._with_support = model.has_support and bool({"support", "flags"} & set(wanted))
+        available = {"support": model.has_support, "size": model.has_size}
+        self._wanted = {part for part in wanted if available.get(part, True)}
+        self._q_names = [f"{prefix}{name}" for name in model.roles.classes]
+        self.names = self._new_names()
+        self.n_rows = 0
+        self.counts = dict.fromkeys(FLAGS, 0)
+
+    def refuse_columns_that_are_there(self, names: list[str]) -> None:
+        """Raise where a new column would have the name of an old one."""
+        there = [name for name in self.names if name in set(names)]
+        if there:
+            raise InputError(
+                f"The table has the column{'s' if len(there) > 1 else ''} {listed(there, 5)} "
+                "already. Apply to the original table, write the new columns alone (--only-new), "
+                "leave some away (--columns), or use another --prefix."
+            )
+
+    def to(self, batch: Any) -> dict[str, Any]:
+        """Return the new columns of a batch."""
+        items = self._roles.items(
+            batch, first_row=self.n_rows + 1, leave_missing=self._leave_missing
+        )
+        n = items.output.shape[0]
+        self.n_rows += n
+        Q, support, size = self._predictions(items) if n else self._nothing()
+        Q[~items.known] = np.nan
+        top = Q.argmax(axis=1) if n else np.zeros(0, dtype=np.int64)
+        new: dict[str, Any] = {}
+        if "q" in self._wanted:
+            new |= {name: Q[:, j] for j, name in enumerate(self._q_names)}
+        if "class" in self._wanted:
+            new[_CLASS] = self._classes_of(top, items.known)
+        if "support" in self._wanted and support is not None:
+            new[_SUPPORT] = np.where(items.known, support, np.nan)
+        if "size" in self._wanted and size is not None:
+            new[_SIZE] = np.where(items.known, size, np.nan)
+        if "flags" in self._wanted:
+            new[_FLAGS] = self._flags(items, top, support)
+        return new
+
+    def kept(self, batch: Any, format: str) -> dict[str, Any]:
+        """Return the columns of the table itself, in types that do not change between batches.
+
+        Text of a CSV file goes to CSV as it stands; elsewhere what is known to be a number becomes
+        one.
+        """
+        if not isinstance(batch, pd.DataFrame):
+            return {name: batch[name] for name in batch.column_names}
+        numbers = self._roles.numbers if format != "csv" else set()
+        return {
+            name: parse_numbers(batch[name].tolist(), name)
+            if name in numbers
+            else batch[name].to_numpy()
+            for name in batch.columns
+        }
+
+    def shown_names(self) -> list[str]:
+        """Return the new columns, shortened where there are many classes."""
+        if len(self._q_names) <= 4 or "q" not in self._wanted:
+            return self.names
+        return [f"{self._q_names[0]} ... {self._q_names[-1]}", *self.names[len(self._q_names) :]]
+
+    def _new_names(self) -> list[str]:
+        names = list(self._q_names) if "q" in self._wanted else []
+        others = (("class", _CLASS), ("support", _SUPPORT), ("size", _SIZE), ("flags", _FLAGS))
+        return names + [name for part, name in others if part in self._wanted]
+
+    def _predictions(self, items: Items) -> tuple[Any, Any, Any]:
+        support = size = None
+        given = items.arguments
+        if self._with_support:
+            Q, support = self._calibrator.predict_proba(items.X, **given, return_support=True)
+        else:
+            Q = self._calibrator.predict_proba(items.X, **given)
+        if "size" in self._wanted:
+            size = self._calibrator.effective_sample_size(items.X, **given)
+        return np.array(Q), support, size
+
+    def _nothing(self) -> tuple[Any, Any, Any]:
+        none = np.zeros(0)
+        return np.zeros((0, len(self._q_names))), none, none
+
+    def _classes_of(self, top: NDArray[np.int64], known: NDArray[np.bool_]) -> Any:
+        classes = np.array(self._roles.classes)
+        chosen = classes.astype(object)[top]
+        chosen[~known] = None
+        # A type of its own, so that rows without a result do not change it.
+        own: Any = {"i": "Int64", "b": "boolean"}.get(classes.dtype.kind)
+        return chosen if own is None else pd.array(chosen, dtype=own)
+
+    def _flags(self, items: Items, top: NDArray[np.int64], support: Any) -> NDArray:
+        known = items.known
+        marks = {
+            "no_probability": ~known,
+            "unknown_category": items.unknown_category,
+            "missing_features": items.missing_features,
+            "label_changed": known & (top != items.output.argmax(axis=1)),
+        }
+        if support is not None and self._low_support is not None:
+            marks["low_support"] = known & (support < self._low_support)
+        words = np.full(known.shape[0], "", dtype=object)
+        for flag in FLAGS:
+            if flag in marks:
+                self.counts[flag] += int(marks[flag].sum())
+                words[marks[flag]] += f"{flag};"
+        return np.array([word[:-1] for word in words.tolist()], dtype=object)

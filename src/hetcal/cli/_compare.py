@@ -1,0 +1,166 @@
+"""``hetcal compare``: every method on the table's own rows, side by side."""
+
+from __future__ import annotations
+
+import json as to_json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hetcal.cli import _options as options
+from hetcal.cli import _table_input as inputs
+from hetcal.cli._console import results
+from hetcal.cli._working import bar
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hetcal.advice import Comparison
+
+_METRICS = ("brier", "log_loss", "ece", "accuracy")
+
+
+def compare(
+    table: options.Table,
+    label: options.Label,
+    proba: options.Proba = None,
+    logits: options.Logits = None,
+    positive: options.Positive = None,
+    percent: options.Percent = False,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    groups: options.Groups = None,
+    weight: options.Weight = None,
+    drop_missing: options.DropMissing = False,
+    methods: Annotated[
+        str,
+        typer.Option(metavar="NAMES", help="Which, separated by commas, or all of them."),
+    ] = "all",
+    baselines: Annotated[
+        bool, typer.Option(help="Forest and gradient boosting on the same rows.")
+    ] = True,
+    folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="Shuffles of the folds.")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="TABLE.csv",
+            help="Write one line per method and metric.",
+            rich_help_panel="Files",
+        ),
+    ] = None,
+    json: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="The same as JSON; - is standard output, which then holds nothing else.",
+            rich_help_panel="Files",
+        ),
+    ] = None,
+    format: options.Format = None,
+    encoding: options.Encoding = "utf-8",
+    seed: Annotated[int, typer.Option(min=0, help="Of folds and methods.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes. Default: all cores.", show_default=False)
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare all calibration methods on a table by cross-validation.
+
+    Plain retrained models stand beside them: where they win, retraining is the better answer.
+
+    Example: hetcal compare loans.csv --label outcome --proba 'p_*' --methods platt,swc,hybrid
+    """
+    roles = {
+        "label": label,
+        "proba": proba,
+        "logits": logits,
+        "positive": positive,
+        "percent": percent,
+        "features": features,
+        "drop": drop,
+        "groups": groups,
+        "weight": weight,
+        "drop_missing": drop_missing,
+    }
+    to_stdout = json == "-"
+    with bar(f"Reading {table}", quiet=quiet or to_stdout) as say:
+        problem = inputs.read(table, roles, format, encoding)
+        from hetcal.advice import compare as run
+
+        comparison = run(
+            problem.X,
+            problem.y,
+            classes=problem.classes,
+            methods=methods if methods == "all" else [m.strip() for m in methods.split(",")],
+            baselines=baselines,
+            cv=folds,
+            n_repeats=repeats,
+            keep_predictions=False,
+            random_state=seed,
+            n_jobs=jobs or inputs.n_cores(),
+            progress=lambda done, total, what: say(what, done / total),
+            **problem.arguments,
+        )
+    frame = comparison.frame()
+    if out is not None:
+        frame.to_csv(out, index=False)
+    if json is not None:
+        text = to_json.dumps(_records(frame), indent=2)
+        if to_stdout:
+            typer.echo(text)
+            return
+        Path(json).write_text(text, encoding="utf-8")
+    _show(comparison, [str(path) for path in (out, json) if path is not None], quiet=quiet)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]
+
+
+def _show(comparison: Comparison, written: list[str], *, quiet: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = results()
+    frame = comparison.frame().set_index(["method", "metric"])
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("method")
+    for title in ("Brier", "±", "log loss", "ECE", "accuracy", "above the best"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for name in comparison.methods:
+        rows = frame.loc[name]
+        brier = rows.loc["brier"]
+        if brier["value"] != brier["value"]:
+            table.add_row(Text(name), "failed", *[""] * 5)
+            continue
+        shown = [_figure(rows.loc[metric]) for metric in _METRICS]
+        error = Text(f"{brier['standard_error']:.4f}", style="dim")
+        gap = "best" if brier["best"] else f"{brier['difference']:+.4f}"
+        table.add_row(Text(name), shown[0], error, *shown[1:], gap)
+    console.print(table)
+    if quiet:
+        return
+    console.print(
+        f"{comparison.n_items:,} items, {comparison.n_splits} splits. * within one standard error "
+        "of the best.",
+        style="dim",
+        markup=False,
+    )
+    notes = frame.xs("brier", level="metric")["note"]
+    for method, note in notes[notes != ""].items():
+        console.print(f"{method}: {note}", style="yellow", markup=False, width=80)
+    for path in written:
+        console.print(f"Written: {path}", style="bold", markup=False, soft_wrap=True)
+
+
+def _figure(row: Any) -> Any:
+    from rich.text import Text
+
+    near = bool(row["within_one_se"])
+    text = f"{row['value']:.4f}{'*' if near else ' '}"
+    return Text(text, style="bold green" if near else "")

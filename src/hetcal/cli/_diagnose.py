@@ -1,0 +1,316 @@
+"""``hetcal diagnose``: are the probabilities right, for whom not, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hetcal._exceptions import InputError
+from hetcal.cli import _options as options
+from hetcal.cli import _table_input as inputs
+from hetcal.cli._console import results
+from hetcal.cli._working import bar
+
+if TYPE_CHECKING:
+    from hetcal.io.columns import Problem
+    from hetcal.report.model import Report
+
+_REPORT = "report.html"
+_OURS = b'name="generator" content="hetcal"'
+
+
+def diagnose(
+    table: options.Table,
+    label: options.Label,
+    proba: options.Proba = None,
+    logits: options.Logits = None,
+    positive: options.Positive = None,
+    percent: options.Percent = False,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    groups: options.Groups = None,
+    weight: options.Weight = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Report these columns' groups too, separated by commas.",
+            rich_help_panel="Columns of the table",
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="When each row was seen: methods learn from earlier rows and are scored on later.",
+            rich_help_panel="Columns of the table",
+        ),
+    ] = None,
+    drop_missing: options.DropMissing = False,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="New rows without labels: are they like the calibration rows?",
+            rich_help_panel="Files",
+        ),
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COSTS",
+            help="What mistakes cost: 'fp=1,fn=10' for two classes, or 'truth:decision=cost,...'.",
+        ),
+    ] = None,
+    learning_curve: Annotated[
+        bool,
+        typer.Option(
+            "--learning-curve",
+            help="Measure growing calibration sizes too; takes several times as long.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="REPORT.html",
+            help="Where to write the report. Default: report.html beside the table.",
+            rich_help_panel="Files",
+        ),
+    ] = None,
+    json: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="Write every number as JSON; - is standard output, which then holds nothing else.",
+            rich_help_panel="Files",
+        ),
+    ] = None,
+    format: options.Format = None,
+    encoding: options.Encoding = "utf-8",
+    seed: Annotated[int, typer.Option(min=0, help="Of folds, forests and draws.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Threads. Default: all cores.", show_default=False)
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find out whether a model's probabilities are right, for whom they are not, and what to do.
+
+    The verdict is printed; report.html holds everything and opens in any browser.
+
+    Example: hetcal diagnose loans.csv --label outcome --proba 'p_*'
+    """
+    roles = {
+        "label": label,
+        "proba": proba,
+        "logits": logits,
+        "positive": positive,
+        "percent": percent,
+        "features": features,
+        "drop": drop,
+        "groups": groups,
+        "weight": weight,
+        "by": by,
+        "time": time,
+        "drop_missing": drop_missing,
+    }
+    given = {"test": test, "cost": cost, "seed": str(seed) if seed else None}
+    target = _checked_target(out, inputs.folder_of(table))
+    _check_folder(json)
+    to_stdout = json == "-"
+    calm = quiet or to_stdout
+    with bar(f"Reading {table}", quiet=calm) as say:
+        problem = inputs.read(table, roles, format, encoding)
+        costs = _costs(cost, problem)
+        new = _new_items(test, problem, encoding)
+        if not calm:
+            _introduce(problem)
+        report = _diagnosed(
+            problem,
+            new,
+            costs,
+            learning_curve,
+            name=inputs.stem_of(table),
+            seed=seed,
+            jobs=jobs or inputs.n_cores(),
+            say=say,
+        )
+    words = [*inputs.arguments_of(roles), *inputs.arguments_of(given)]
+    words += ["--learning-curve"] if learning_curve else []
+    report = replace(
+        report,
+        command=inputs.command_line("diagnose", table, *words),
+        verdict=replace(report.verdict, command=_command_to_copy(report, table, roles)),
+        notes=list(problem.notes),
+    )
+    report.to_html(target)
+    if to_stdout:
+        typer.echo(report.to_json())
+    elif json is not None:
+        report.to_json(json)
+    if not to_stdout:
+        _show(report, target, json, quiet=quiet)
+
+
+def _introduce(problem: Problem) -> None:
+    console = results()
+    classes = ", ".join(str(c) for c in problem.classes.tolist()[:6])
+    more = f" and {len(problem.classes) - 6} more" if len(problem.classes) > 6 else ""
+    d = 0 if problem.X is None else problem.X.shape[1]
+    console.print(
+        f"{problem.n_items:,} items, {d} features, classes {classes}{more}.",
+        markup=False,
+        soft_wrap=True,
+    )
+    for note in problem.notes:
+        console.print(f"Note: {note}", style="dim", markup=False, width=80)
+
+
+def _diagnosed(
+    problem: Problem,
+    new: Any,
+    costs: Any,
+    learning_curve: bool,
+    *,
+    name: str,
+    seed: int,
+    jobs: int,
+    say: Any,
+) -> Report:
+    from hetcal.report import diagnose as run
+
+    kind = problem.roles.output_kind
+    named = problem.arguments
+    if new is not None:
+        named |= {"X_test": new.X, f"{kind}_test": new.output}
+    report = run(
+        problem.X,
+        problem.y,
+        classes=problem.classes,
+        by=_by(problem),
+        time=problem.time,
+        costs=costs,
+        learning_curve=learning_curve,
+        name=name,
+        random_state=seed,
+        n_jobs=jobs,
+        progress=lambda done, total, what: say(what.capitalize(), done / total),
+        **named,
+    )
+    # Rows of the table, not of the items that are left of it.
+    weakest = [
+        replace(item, row=int(problem.rows[item.row])) if item.table == "calibration set" else item
+        for item in report.weakest
+    ]
+    return replace(report, weakest=weakest)
+
+
+def _by(problem: Problem) -> Any:
+    """Return columns of the features by name (numbers are cut there), others with their values."""
+    if not problem.by:
+        return None
+    if problem.X is not None and set(problem.by) <= set(problem.X.columns):
+        return list(problem.by)
+    return problem.by
+
+
+def _new_items(test: str | None, problem: Problem, encoding: str) -> Any:
+    if test is None:
+        return None
+    from hetcal.io.tables import read_table
+
+    return problem.roles.items(read_table(test, encoding=encoding))
+
+
+def _costs(text: str | None, problem: Problem) -> Any:
+    """Return the cost matrix that ``--cost`` describes: zeros where nothing is said."""
+    if text is None:
+        return None
+    import numpy as np
+
+    names = [str(c) for c in problem.classes.tolist()]
+    matrix = np.zeros((len(names), len(names)))
+    for part in text.split(","):
+        key, equals, value = part.rpartition("=")
+        key = key.strip()
+        place = {"fp": (0, 1), "fn": (1, 0)}.get(key.lower()) if len(names) == 2 else None
+        if place is None and ":" in key:
+            truth, _, decision = key.partition(":")
+            if truth.strip() in names and decision.strip() in names:
+                place = names.index(truth.strip()), names.index(decision.strip())
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not equals or place is None or not np.isfinite(number):
+            raise InputError(
+                f"--cost: {part.strip()!r} is not understood. Write 'fp=1,fn=10' for two classes, "
+                f"or 'truth:decision=cost' with classes among {', '.join(names[:6])}."
+            )
+        matrix[place] = number
+    return matrix
+
+
+def _command_to_copy(report: Report, table: str, roles: dict[str, Any]) -> str | None:
+    """Return what to type next, where a calibrator is what is recommended."""
+    recommended = report.method(report.verdict.recommended) if report.comparison else None
+    if recommended is None or recommended.scope not in ("global", "local"):
+        return None
+    known = {name: value for name, value in roles.items() if name not in ("by", "time")}
+    method = [] if recommended.method == "hybrid" else ["--method", recommended.method]
+    file = f"{inputs.stem_of(table)}.hetcal"
+    return "\n".join(
+        [
+            inputs.command_line("fit", table, *inputs.arguments_of(known), *method, "-o", file),
+            inputs.command_line("apply", file, "NEW.csv", "-o", "calibrated.csv"),
+        ]
+    )
+
+
+def _checked_target(out: Path | None, folder: Path) -> Path:
+    """Return where the report goes; what is not ours is not replaced unasked."""
+    if out is not None:
+        _check_folder(str(out))
+        return out
+    target = folder / _REPORT
+    if target.exists() and _OURS not in target.read_bytes()[:4096]:
+        raise InputError(
+            f"{target} is there and is not a report of hetcal. Choose another name with -o."
+        )
+    return target
+
+
+def _check_folder(path: str | None) -> None:
+    if path is not None and path != "-" and not Path(path).parent.is_dir():
+        raise InputError(f"{path}: there is no folder {Path(path).parent}. Create it first.")
+
+
+def _show(report: Report, target: Path, json: str | None, *, quiet: bool) -> None:
+    from hetcal.report import text
+
+    console = results()
+    width = min(console.width, 80)
+
+    def lines(part: list[str], style: str | None = None) -> None:
+        console.print("\n".join(part), style=style, markup=False, soft_wrap=True)
+
+    if quiet:
+        lines([f"Verdict: {report.verdict.verdict}", f"Report: {target}"])
+        return
+    verdict = text.verdict_lines(report, width)
+    console.print()
+    lines(verdict[:1], "bold")
+    lines(verdict[1:])
+    if report.comparison:
+        console.print()
+        lines(text.comparison_lines(report))
+    lines(text.subgroup_lines(report, width) + text.support_lines(report))
+    if report.warnings:
+        lines(text.warning_lines(report, width), "yellow")
+    written = [f"Report: {target}"] + ([] if json is None else [f"Numbers: {json}"])
+    console.print()
+    lines(written, "bold")

@@ -1,0 +1,336 @@
+"""``hetcal fit``: from a table to a calibrator in a file."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hetcal.cli import _options as options
+from hetcal.cli._console import errors, results
+from hetcal.cli._working import file_size, tell, working
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hetcal.io.problem import Problem
+
+_SUPPORT_QUANTILE = 0.01
+_EXPERTS_SHOWN, _LEAST_WEIGHT = 6, 0.005
+
+
+def fit(
+    table: options.Table,
+    label: options.Label,
+    out: options.ModelOut,
+    proba: options.Proba = None,
+    logits: options.Logits = None,
+    positive: options.Positive = None,
+    percent: options.Percent = False,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    groups: options.Groups = None,
+    weight: options.Weight = None,
+    drop_missing: options.DropMissing = False,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="hybrid, swc, swc-hh, sba, sbaw; or global: temperature, bcts, platt, beta, "
+            "vector, isotonic, histogram, uncalibrated.",
+            autocompletion=lambda: _METHODS,
+        ),
+    ] = "hybrid",
+    preserve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="label",
+            help="'label': no prediction changes its class, whatever that costs.",
+        ),
+    ] = None,
+    forget_features: Annotated[
+        bool,
+        typer.Option(
+            "--forget-features",
+            help="Leave the features of the calibration items out of the file.",
+            rich_help_panel="Files",
+        ),
+    ] = False,
+    format: options.Format = None,
+    encoding: options.Encoding = "utf-8",
+    overwrite: options.Overwrite = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Learn to repair a model's probabilities from a table, and save what was learnt.
+
+    The table has one row per item: the model's probabilities, what really happened, and features.
+
+    Example: hetcal fit loans.csv --label outcome --proba 'p_*' -o loans.hetcal
+    """
+    roles = {
+        "label": label,
+        "proba": proba,
+        "logits": logits,
+        "positive": positive,
+        "percent": percent,
+        "features": features,
+        "drop": drop,
+        "groups": groups,
+        "weight": weight,
+        "drop_missing": drop_missing,
+    }
+    calm = quiet or as_json
+    with working(f"Reading {table}", quiet=calm) as say:
+        outcome = _Fit(table, out, roles, method, preserve, format, encoding, overwrite)
+        outcome.run(say, forget_features=forget_features)
+    if as_json:
+        typer.echo(json.dumps(outcome.facts(), indent=2))
+    else:
+        outcome.show(quiet=quiet)
+
+
+# For shell completion, which must not wait for the calibrators; a test keeps it complete.
+_METHODS = [
+    "hybrid",
+    "swc",
+    "swc-hh",
+    "sba",
+    "sbaw",
+    "temperature",
+    "bcts",
+    "platt",
+    "beta",
+    "vector",
+    "isotonic",
+    "histogram",
+    "uncalibrated",
+]
+
+
+class _Fit:
+    """One run: reads, fits, measures and saves; then tells about it."""
+
+    def __init__(
+        self,
+        table: str,
+        out: Path,
+        roles: dict[str, Any],
+        method: str,
+        preserve: str | None,
+        format: str | None,
+        encoding: str,
+        overwrite: bool,
+    ):
+        self.started = time.perf_counter()
+        from hetcal._exceptions import InputError
+        from hetcal.calibration.registry import get_calibrator
+        from hetcal.io.writing import check_target
+
+        self.table, self.out, self.roles, self.method = table, out, roles, method
+        self.preserve, self.format, self.encoding = preserve, format, encoding
+        check_target(out, overwrite=overwrite)
+        try:  # a wrong name is known before the table is read
+            self.local = get_calibrator(method, preserve=preserve).uses_features
+        except ValueError as error:
+            raise InputError(str(error)) from None
+
+    def run(self, say: Any, *, forget_features: bool) -> None:
+        from hetcal.io import save
+        from hetcal.io.columns import read_problem
+        from hetcal.io.tables import read_table
+
+        table = read_table(self.table, format=self.format, encoding=self.encoding)
+        self.problem: Problem = read_problem(table, **self.roles, use_features=self.local)
+        say(f"Fitting {self.method} on {self.problem.n_items:,} items")
+        self.calibrator, self.warnings = self._fitted()
+        say("Measuring")
+        self._measure()
+        say(f"Saving {self.out}")
+        self.forget_features = forget_features
+        save(
+            self.calibrator,
+            self.out,
+            forget_features=forget_features,
+            metadata={"table": self.problem.roles.to_dict(), "fit": self.record()},
+        )
+        self.seconds = time.perf_counter() - self.started
+
+    def _fitted(self) -> tuple[Any, list[str]]:
+        from hetcal._exceptions import InputError
+        from hetcal.calibration.registry import get_calibrator
+
+        calibrator = get_calibrator(
+            self.method, preserve=self.preserve, classes=self.problem.classes
+        )
+        if self.local and self.problem.X is None:
+            raise InputError(
+                f"{self.method} compares items by features, and no column is left for them. Name "
+                "some with --features, or use a global method: --method temperature."
+            )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.problem.fit(calibrator)
+        return calibrator, _said_by_hetcal(caught)
+
+    def _measure(self) -> None:
+        import numpy as np
+
+        from hetcal.cli._honest import (
+            brier_losses,
+            honest_proba,
+            honest_support,
+            mean_and_error,
+        )
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            honest = honest_proba(self.calibrator, self.problem)
+            support = honest_support(self.calibrator)
+        weight, losses = self.problem.weight, brier_losses(self.problem.proba, self.problem)
+        self.before = mean_and_error(losses, weight)[0]
+        self.after = self.change = self.change_error = None
+        if honest is not None:
+            new = brier_losses(honest, self.problem)
+            self.after = mean_and_error(new, weight)[0]
+            self.change, self.change_error = mean_and_error(new - losses, weight)
+        self.low_support = (
+            None if support is None else float(np.quantile(support, _SUPPORT_QUANTILE))
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Return what is remembered in the file."""
+        return {
+            "source": Path(self.table).name,
+            "rows_read": self.problem.n_read,
+            "items": self.problem.n_items,
+            "method": self.method,
+            "preserve": self.preserve,
+            "brier_before": self.before,
+            "brier_after": self.after,
+            "brier_change_error": self.change_error,
+            "low_support": self.low_support,
+            "left_out": self.problem.left_out,
+            "notes": self.problem.notes + self.warnings,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything, for machines."""
+        facts = {"saved": str(self.out), "file_bytes": self.out.stat().st_size}
+        facts |= {"seconds": round(self.seconds, 2), **self.record()}
+        facts["classes"] = self.problem.classes.tolist()
+        facts["features"] = list(self.problem.roles.features)
+        experts = self._experts()
+        if experts is not None:
+            facts["experts"] = experts.reset_index().to_dict("records")
+        return facts
+
+    def show(self, *, quiet: bool) -> None:
+        """Print what was found and what to type next."""
+        console = results()
+        if quiet:
+            tell(console, self._scores())
+            return
+        problem = self.problem
+        for line in self._lines():
+            tell(console, line)
+        verdict = self._verdict()
+        if verdict is not None:
+            tell(console, verdict, "bold yellow")
+        for note in problem.notes + self.warnings:
+            tell(errors(), f"note: {note}", "yellow")
+        experts = self._experts()
+        if experts is not None:
+            shown = experts[experts["weight"] >= _LEAST_WEIGHT].head(_EXPERTS_SHOWN)
+            console.print()
+            console.print(_experts_table(shown))
+            if len(experts) > len(shown):
+                console.print(f"and {len(experts) - len(shown)} with less weight", style="dim")
+        size = file_size(self.out.stat().st_size)
+        console.print()
+        tell(console, f"Saved {self.out} ({size}, {self.seconds:.1f} s). Next:")
+        # Never broken: people copy it.
+        console.print(f"  {self._next_command()}", style="bold", soft_wrap=True, markup=False)
+
+    def _lines(self) -> list[str]:
+        problem = self.problem
+        classes = [str(name) for name in problem.classes.tolist()]
+        shown = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
+        n = len(problem.roles.features)
+        features = f"{n} feature{'s' if n != 1 else ''}" if self.local else "features not used"
+        lines = [
+            f"{problem.n_items:,} items, {features}, {len(classes)} classes ({shown})",
+            f"method {self.method}" + (", labels preserved" if self.preserve else ""),
+            self._scores(),
+        ]
+        if self.preserve and self.calibrator.price_ == self.calibrator.price_:
+            lines.append(
+                f"keeping every label costs {self.calibrator.price_:.4f} of Brier score "
+                f"(± {self.calibrator.price_error_:.4f})"
+            )
+        return lines
+
+    def _scores(self) -> str:
+        if self.after is None:
+            return f"Brier score {self.before:.4f} before; too few items to measure it after"
+        return (
+            f"Brier score {self.before:.4f} before, {self.after:.4f} after "
+            f"({self.change:+.4f} ± {self.change_error:.4f}), each item predicted without its label"
+        )
+
+    def _verdict(self) -> str | None:
+        """Return a word where there is nothing to gain, which people should know before they go on.
+
+        Two standard errors, as everywhere.
+        """
+        if self.change is None or self.change_error is None:
+            return None
+        if self.change > 2 * self.change_error:
+            return (
+                "The probabilities get worse: keep the model's own, try another --method, or "
+                "collect more items."
+            )
+        if self.change > -2 * self.change_error:
+            return "No clear gain: these items do not show that the model's own are wrong."
+        return None
+
+    def _experts(self) -> Any:
+        inner = getattr(self.calibrator, "calibrator_", self.calibrator)
+        experts = getattr(inner, "experts_", None)
+        return None if experts is None else experts.sort_values("weight", ascending=False)
+
+    def _next_command(self) -> str:
+        import shlex
+
+        new = "new" + ("".join(Path(self.table).suffixes[-2:]) if self.table != "-" else ".csv")
+        output = new.replace("new", "calibrated", 1)
+        return f"hetcal apply {shlex.quote(str(self.out))} {new} -o {output}"
+
+
+def _experts_table(experts: Any) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("expert")
+    for title in ("weight", "Brier alone", "± error"):
+        table.add_column(title, justify="right")
+    table.add_column("uses the model")
+    for name, row in experts.iterrows():
+        table.add_row(
+            str(name),
+            f"{row['weight']:.2f}",
+            f"{row['brier']:.4f}",
+            f"{row['standard_error']:.4f}",
+            "yes" if row["uses_model"] else "no",
+        )
+    return table
+
+
+def _said_by_hetcal(caught: list[warnings.WarningMessage]) -> list[str]:
+    from hetcal._exceptions import HetcalWarning
+
+    said = [str(w.message) for w in caught if issubclass(w.category, HetcalWarning)]
+    return list(dict.fromkeys(said))

@@ -1,0 +1,122 @@
+"""``hetcal inspect``: what is in a calibrator's file, and how it was made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hetcal.cli import _options as options
+from hetcal.cli._console import results
+from hetcal.cli._working import file_size, working
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SHOWN = 8
+
+
+def inspect(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL.hetcal", help="From hetcal fit.", show_default=False)
+    ],
+    as_json: options.Json = False,
+) -> None:
+    """Show what is in a calibrator's file and how it was made. Nothing in it is run.
+
+    Example: hetcal inspect loans.hetcal
+    """
+    with working(f"Reading {model}", quiet=as_json):
+        from hetcal.cli._model import describe_file
+        from hetcal.io import describe
+
+        facts = describe_file(model, describe)
+    if as_json:
+        typer.echo(json.dumps({"file": str(model), **facts}, indent=2))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    from rich.markup import escape
+
+    for name, value in _lines(model, facts):
+        table.add_row(name, escape(value))
+    results().print(table)
+
+
+def _lines(model: Path, facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    made, calibrator, metadata = facts["made"], facts["calibrator"], facts["metadata"]
+    record, roles = metadata.get("fit", {}), metadata.get("table", {})
+    yield (
+        "file",
+        (f"{model} ({file_size(facts['file_bytes'])}, format version {facts['format_version']})"),
+    )
+    versions = ", ".join(f"{name} {made[name]}" for name in made if name != "date")
+    yield "made", f"{made['date']} with {versions}" if "date" in made else f"with {versions}"
+    yield "calibrator", _calibrator(calibrator, record)
+    settings = {k: v for k, v in calibrator["settings"].items() if k != "classes"}
+    yield "settings", ", ".join(f"{k}={v!r}" for k, v in settings.items()) or "none"
+    yield "classes", _listed([str(name) for name in calibrator["classes"]])
+    if record:
+        yield "fitted on", _fitted_on(record)
+        yield "Brier score", _scores(record)
+    if roles:
+        kind = "logits" if roles["output_kind"] == "logits" else "probabilities"
+        percent = " in percent" if roles.get("percent") else ""
+        yield kind, _listed(roles["output"]) + percent
+        yield "label", roles["label"]
+        for role in ("groups", "weight"):
+            if roles.get(role):
+                yield role, roles[role]
+    yield "features", _features(calibrator)
+    if calibrator.get("forget_features"):
+        yield "forgotten", "the features of the calibration items; evidence is not available"
+    for note in record.get("notes", []):
+        yield "note", note
+    own = {name: value for name, value in metadata.items() if name not in ("fit", "table")}
+    for name, value in own.items():
+        yield str(name), value if isinstance(value, str) else json.dumps(value)
+
+
+def _calibrator(calibrator: dict[str, Any], record: dict[str, Any]) -> str:
+    method = record.get("method")
+    name = str(calibrator["kind"])
+    inner = calibrator.get("method")
+    if inner and inner != name:
+        name = f"{name} around {inner}"
+    return f"{method} ({name})" if method else name
+
+
+def _fitted_on(record: dict[str, Any]) -> str:
+    text = f"{record['items']:,} items of {record['source']}"
+    if record["rows_read"] != record["items"]:
+        text += f" ({record['rows_read']:,} rows read)"
+    return text
+
+
+def _scores(record: dict[str, Any]) -> str:
+    after = record.get("brier_after")
+    text = f"{record['brier_before']:.4f} before"
+    return text if after is None else f"{text}, {after:.4f} after, on items not seen"
+
+
+def _features(calibrator: dict[str, Any]) -> str:
+    features = calibrator.get("features")
+    if not features:
+        return "not used"
+    shown = [
+        f"{feature['name']} ({feature['levels']} levels)"
+        if "levels" in feature
+        else str(feature["name"])
+        for feature in features
+    ]
+    return f"{len(features)}: {_listed(shown, 30)}"
+
+
+def _listed(values: list[str], most: int = _SHOWN) -> str:
+    more = f" and {len(values) - most} more" if len(values) > most else ""
+    return ", ".join(values[:most]) + more

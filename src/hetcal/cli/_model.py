@@ -1,0 +1,53 @@
+"""A calibrator from a file, with what ``hetcal fit`` remembered about its table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hetcal._exceptions import InputError
+from hetcal.io.roles import TableRoles
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A calibrator, the roles of its table's columns, and the record of its fit."""
+
+    calibrator: Any
+    roles: TableRoles
+    record: dict[str, Any]
+    facts: dict[str, Any]
+
+    @property
+    def has_support(self) -> bool:
+        """Whether it says how much calibration data stands behind an item."""
+        return hasattr(self.calibrator, "support")
+
+    @property
+    def has_size(self) -> bool:
+        """Whether it says how many equal votes that is worth, for which it must know the voters."""
+        lost = self.facts.get("forget_features") and not self.facts.get("leaf_numbers")
+        return hasattr(self.calibrator, "effective_sample_size") and not lost
+
+
+def load_model(path: Path) -> LoadedModel:
+    """Load a calibrator that ``hetcal fit`` wrote."""
+    from hetcal.io import describe, load
+
+    described = describe_file(path, describe)
+    metadata = described["metadata"]
+    if "table" not in metadata:
+        raise InputError(
+            f"{path} does not say what the columns of its table were: it was saved from Python. "
+            "Load it there with hetcal.load, or make it with hetcal fit."
+        )
+    roles = TableRoles.from_dict(metadata["table"])
+    return LoadedModel(load(path), roles, metadata["fit"], described["calibrator"])
+
+
+def describe_file(path: Path, describe: Any) -> dict[str, Any]:
+    """Return what a file says about itself, or say that it is not there."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path}. Make one with hetcal fit.")
+    return describe(path)

@@ -1,0 +1,149 @@
+"""Options that several commands share: what the columns of a table are for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_COLUMNS, _FILES, _OUTPUT = "Columns of the table", "Files", "Output"
+
+
+class TableFormat(StrEnum):
+    """Kinds of tables."""
+
+    csv = "csv"
+    parquet = "parquet"
+    arrow = "arrow"
+
+
+Table = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV (also .csv.gz), Parquet, Arrow or Feather; - is standard input.",
+        show_default=False,
+    ),
+]
+Label = Annotated[
+    str,
+    typer.Option(
+        "--label",
+        metavar="COLUMN",
+        help="What really happened: the observed class of each row.",
+        rich_help_panel=_COLUMNS,
+        show_default=False,
+    ),
+]
+Proba = Annotated[
+    str | None,
+    typer.Option(
+        "--proba",
+        metavar="PATTERN",
+        help="The model's probabilities: a pattern such as 'p_*' (p_yes, p_no) or names separated "
+        "by commas, one column per class; or one column for two classes.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Logits = Annotated[
+    str | None,
+    typer.Option(
+        "--logits",
+        metavar="PATTERN",
+        help="The model's output before the softmax, instead of --proba.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        "--positive",
+        metavar="VALUE",
+        help="The label that a single column of probabilities speaks of.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Percent = Annotated[
+    bool,
+    typer.Option(
+        "--percent",
+        help="The probabilities are percentages: divide them by 100.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        metavar="NAMES",
+        help="What items are compared by: names or patterns, separated by commas. Default: every "
+        "other column, except ids, dates and free text.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Drop = Annotated[
+    str | None,
+    typer.Option(
+        "--drop", metavar="NAMES", help="Columns that are no features.", rich_help_panel=_COLUMNS
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="COLUMN",
+        help="Rows with the same value (one customer, one patient) stay together.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        "--weight", metavar="COLUMN", help="How much each row counts.", rich_help_panel=_COLUMNS
+    ),
+]
+DropMissing = Annotated[
+    bool,
+    typer.Option(
+        "--drop-missing",
+        help="Leave rows without a probability out, instead of stopping.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Format = Annotated[
+    TableFormat | None,
+    typer.Option(
+        "--format",
+        help="What TABLE is, where its name does not say so (standard input: csv).",
+        rich_help_panel=_FILES,
+    ),
+]
+Encoding = Annotated[
+    str,
+    typer.Option("--encoding", help="Of a CSV file.", rich_help_panel=_FILES),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace the output if it is there.", rich_help_panel=_FILES),
+]
+ModelOut = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="MODEL.hetcal",
+        help="Where to write the calibrator.",
+        rich_help_panel=_FILES,
+        show_default=False,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="One JSON object on standard output.", rich_help_panel=_OUTPUT),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="No progress, no explanations.", rich_help_panel=_OUTPUT),
+]

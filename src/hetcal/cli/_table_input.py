@@ -1,0 +1,62 @@
+"""What ``diagnose`` and ``compare`` share: reading the table, naming it, writing the command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hetcal._exceptions import InputError
+
+if TYPE_CHECKING:
+    from hetcal.io.columns import Problem
+
+_FLAGS = frozenset({"percent", "drop_missing"})
+
+
+def read(table: str, roles: dict[str, Any], format: Any, encoding: str) -> Problem:
+    """Return the calibration items of a table that has features."""
+    from hetcal.io.columns import read_problem
+    from hetcal.io.tables import read_table
+
+    kind = None if format is None else str(format)
+    problem = read_problem(read_table(table, format=kind, encoding=encoding), **roles)
+    if problem.X is None:
+        raise InputError(
+            "No column is left for the features. Name some with --features, or see how good the "
+            "probabilities are on average with hetcal.metrics.evaluate in Python."
+        )
+    return problem
+
+
+def arguments_of(roles: dict[str, Any]) -> list[str]:
+    """Return the options that say what the columns are for, as they are typed."""
+    words: list[str] = []
+    for name, value in roles.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name in _FLAGS:
+            words += [flag] if value else []
+        elif value is not None:
+            words += [flag, str(value)]
+    return words
+
+
+def command_line(*words: str) -> str:
+    """Return a command that a shell reads as these very words."""
+    return shlex.join(["hetcal", *words])
+
+
+def stem_of(table: str) -> str:
+    """Return the table's name without folder and endings."""
+    return "table" if table == "-" else Path(table).name.split(".")[0] or "table"
+
+
+def folder_of(table: str) -> Path:
+    """Return the table's folder; the current one for standard input."""
+    return Path() if table == "-" else Path(table).parent
+
+
+def n_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

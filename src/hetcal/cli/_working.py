@@ -1,0 +1,57 @@
+"""What people read while a command works and when it is done.
+
+Progress goes to stderr, on a terminal only, and never with ``--quiet``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hetcal.cli._console import errors
+
+
+def tell(console: Console, text: str, style: str | None = None) -> None:
+    """Print a sentence: broken between words on a terminal, one line in a pipe."""
+    console.print(text, style=style, soft_wrap=not console.is_terminal, markup=False)
+
+
+def file_size(n_bytes: int) -> str:
+    """Return a size in words."""
+    return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:.1f} kB"
+
+
+@contextlib.contextmanager
+def working(what: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show a spinner with the time that has passed; the result changes the words."""
+    with _shown(what, quiet=quiet, bar=False) as update:
+        yield lambda words: update(words, None)
+
+
+@contextlib.contextmanager
+def bar(what: str, *, quiet: bool) -> Iterator[Callable[[str, float | None], None]]:
+    """Show a bar; the result changes the words and the share that is done (None: not known)."""
+    with _shown(what, quiet=quiet, bar=True) as update:
+        yield update
+
+
+@contextlib.contextmanager
+def _shown(what: str, *, quiet: bool, bar: bool) -> Iterator[Callable[[str, float | None], None]]:
+    console = errors()
+    if quiet or not console.is_terminal:
+        yield lambda words, share: None
+        return
+    columns = [SpinnerColumn(), TextColumn("{task.description}")]
+    columns += [BarColumn()] if bar else []
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        task = progress.add_task(escape(what), total=None)
+
+        def update(words: str, share: float | None) -> None:
+            total = None if share is None else 1.0
+            progress.update(task, description=escape(words), total=total, completed=share or 0.0)
+
+        yield update

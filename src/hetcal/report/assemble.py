@@ -1,0 +1,216 @@
+"""The parts of the report, put together."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from hetcal._validation.containers import as_frame
+from hetcal._version import __version__
+from hetcal.advice import learning_curve as measure_learning_curve
+from hetcal.advice.advise import Advice
+from hetcal.advice.evidence import Evidence
+from hetcal.advice.items import CalibrationItems, Matrix
+from hetcal.advice.verdicts import COLLECT_MORE, GLOBAL_IS_ENOUGH, GO_LOCAL, RETRAIN, Answer
+from hetcal.kernels import core_name
+from hetcal.report import model, parts, support
+from hetcal.report.codec import number
+from hetcal.report.honest import Honest
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
+
+
+def assembled(
+    items: CalibrationItems,
+    rows: NDArray[np.int64],
+    advice: Advice,
+    evidence: Evidence,
+    honest: Honest,
+    matrix: Matrix | None,
+    test: tuple[Any, Matrix] | None,
+    by: Any,
+    curves: list[model.MethodCurve],
+    name: str,
+    seed: int,
+) -> model.Report:
+    """Return the whole report."""
+    verdict = _verdict(advice, honest)
+    shown = list(dict.fromkeys(["uncalibrated", evidence.best_map, "hybrid", verdict.recommended]))
+    shown = [method for method in shown if method in honest.out.methods]
+    others = [m for m in shown[2:] if m == verdict.recommended] or shown[2:3]
+    pictured = [*shown[:2], *others]
+    hybrid = evidence.hybrid
+    own = support.honest_support(hybrid)
+    of_test = None
+    if test is None:
+        Q = honest.out.proba("hybrid")
+        known = np.flatnonzero(~np.isnan(Q[:, 0]))
+        weak = support.weakest(
+            "calibration set",
+            _safe_indexing(items.X, known),
+            own[known],
+            items.proba[known],
+            Q[known],
+            items.classes,
+            rows[known],
+        )
+    else:
+        X_test, output = test
+        Q_test, of_test = hybrid.predict_proba(X_test, return_support=True, **{items.kind: output})
+        new = CalibrationItems(None, items.codes[:0], items.classes, items.kind, output)
+        everyone = np.arange(len(output))
+        weak = support.weakest(
+            "test table", X_test, of_test, new.proba, Q_test, items.classes, everyone
+        )
+    return replace(
+        _frame_of(items, verdict, name),
+        data=replace(
+            _data(items, name),
+            n_test=None if test is None else len(test[1]),
+            order="forward in time" if "earlier" in honest.how["hybrid"] else "shuffled",
+            n_scored=len(honest.rows),
+        ),
+        comparison=parts.comparison(honest, seed),
+        reliability=[
+            parts.reliability(items, honest.proba(m), honest.rows, parts.label_of(m))
+            for m in pictured
+        ],
+        hidden=parts.hidden(evidence, items),
+        subgroups=parts.subgroups(evidence.every_subgroup),
+        by=parts.groups_by(items, by, seed),
+        support=support.support(own, of_test),
+        weakest=weak,
+        learning_curve=curves,
+        cost=None if matrix is None else parts.cost(items, matrix, honest, shown),
+        warnings=[warning.text for warning in advice.warnings],
+    )
+
+
+def _verdict(advice: Advice, honest: Honest | None) -> model.Verdict:
+    said = advice.to_dict()
+    recommended = "uncalibrated"
+    if advice.verdict == GO_LOCAL:
+        recommended = "hybrid"
+    elif advice.verdict == RETRAIN and honest is not None:
+        alone = [name for name in honest.out.methods if name.endswith("on X")]
+        recommended = min(alone, key=lambda n: float(np.nanmean(honest.out.losses(n))))
+    elif advice.evidence is not None and (
+        advice.verdict == GLOBAL_IS_ENOUGH
+        or (advice.verdict == COLLECT_MORE and advice.global_map is Answer.YES)
+    ):
+        recommended = advice.evidence.best_map
+    figures = [
+        model.Figure(
+            str(row["evidence"]),
+            number(row["value"]),
+            number(row["low"]),
+            number(row["high"]),
+            number(row["p_value"]),
+            str(row["meaning"]),
+        )
+        for row in said["evidence"]
+    ]
+    return model.Verdict(
+        verdict=advice.verdict,
+        meaning=said["meaning"],
+        reasons=list(said["reasons"]),
+        call=advice.call,
+        recommended=recommended,
+        best_map=said["best_map"],
+        n_needed=advice.n_needed,
+        evidence=figures,
+    )
+
+
+def too_few(advice: Advice, items: CalibrationItems, name: str) -> model.Report:
+    """Return a report that says that there are too few items."""
+    report = _frame_of(items, _verdict(advice, None), name)
+    everyone = np.arange(items.n_items)
+    before = parts.reliability(items, items.proba, everyone, parts.label_of("uncalibrated"))
+    return replace(report, reliability=[before], warnings=[w.text for w in advice.warnings])
+
+
+def _frame_of(items: CalibrationItems, verdict: model.Verdict, name: str) -> model.Report:
+    """Return a report that holds nothing but the verdict."""
+    versions = {"hetcal": __version__, "core": core_name(), "Python": platform.python_version()}
+    return model.Report(
+        title=f"Calibration report{f': {name}' if name else ''}",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        data=_data(items, name),
+        verdict=verdict,
+        comparison=[],
+        reliability=[],
+        hidden=None,
+        subgroups=[],
+        by=[],
+        support=None,
+        weakest=[],
+        learning_curve=[],
+        cost=None,
+        warnings=[],
+        notes=[],
+        settings={},
+        versions=versions | {library: metadata.version(library) for library in _LIBRARIES},
+        seconds={},
+    )
+
+
+def _data(items: CalibrationItems, name: str) -> model.Data:
+    frame = as_frame(items.X)
+    d = int(np.shape(items.X)[1])
+    features = [f"x{j}" for j in range(d)] if frame is None else [str(c) for c in frame.columns]
+    labels = [str(label) for label in items.classes.tolist()]
+    binary = len(labels) == 2
+    return model.Data(
+        name=name,
+        n_items=items.n_items,
+        n_features=d,
+        features=features,
+        classes=labels,
+        counts=np.bincount(items.codes, minlength=len(labels)).tolist(),
+        event=f"probability of {labels[1]}" if binary else "probability of the predicted class",
+        positive=labels[1] if binary else None,
+        n_groups=None if items.groups is None else int(np.unique(items.groups).size),
+        weighted=items.weight is not None,
+        n_scored=items.n_items,
+    )
+
+
+def learning_curves(
+    items: CalibrationItems, best_map: str, seed: int, n_jobs: int | None
+) -> list[model.MethodCurve]:
+    """Return how the Brier score falls with the number of calibration items."""
+    methods = ["uncalibrated", best_map, "hybrid"]
+    everything: dict[str, Any] = items.output_of(np.arange(items.n_items))
+    curve = measure_learning_curve(
+        items.X,
+        items.labels,
+        **everything,
+        methods=methods,
+        cv=3,
+        n_repeats=1,
+        groups=items.groups,
+        sample_weight=items.weight,
+        classes=items.classes,
+        random_state=seed,
+        n_jobs=n_jobs,
+    )
+    table = curve.frame()
+    found = []
+    for method in methods:
+        rows = table[(table["method"] == method) & (table["metric"] == "brier")]
+        rows = rows[rows["value"].notna()]
+        points = [
+            model.CurvePoint(int(r["size"]), float(r["value"]), number(r["standard_error"]))
+            for r in rows.to_dict("records")
+        ]
+        more = str(curve.more_data_helps(method)) if method != "uncalibrated" else ""
+        found.append(model.MethodCurve(method, parts.label_of(method), points, more))
+    return found

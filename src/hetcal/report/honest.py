@@ -1,0 +1,185 @@
+"""Honest predictions of every method, made once: comparison, pictures and costs read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from hetcal._validation import FeatureEncoder
+from hetcal.advice import CrossValidated, cross_validated
+from hetcal.advice.cross_validation import MethodRun
+from hetcal.advice.evidence import Evidence, Gain
+from hetcal.advice.honest_models import _boosted as boosted
+from hetcal.advice.items import CalibrationItems, Matrix, Rows
+from hetcal.calibration import get_calibrator
+from hetcal.heterogeneity.folds import fold_of
+from hetcal.metrics.scores import brier_losses
+
+_MAPS = ("temperature", "bcts", "beta", "isotonic")
+_BOOSTING = "boosting on [X, P]"
+_FORWARD_BASELINES = ("boosting on X", _BOOSTING)
+_N_FORWARD, _N_FOLDS = 4, 5
+# Boosting is left out where items x features x classes would make it take many seconds.
+_BOOSTING_COST = 1_500_000
+
+
+@dataclass(frozen=True, eq=False)
+class Honest:
+    """Honest predictions by method, and how each was made."""
+
+    out: CrossValidated
+    how: dict[str, str]
+
+    @property
+    def rows(self) -> Rows:
+        """Items that have honest predictions."""
+        return np.flatnonzero(self.out.tested)
+
+    def proba(self, name: str) -> Matrix:
+        """Return the predictions of :attr:`rows`."""
+        return self.out.proba(name)[self.rows]
+
+
+def shuffled(items: CalibrationItems, evidence: Evidence, seed: int, n_jobs: int | None) -> Honest:
+    """Collect what the advice has made already, and add what is missing."""
+    said = {"uncalibrated": items.proba}
+    how = {"uncalibrated": "the model's own probabilities"}
+    for name, Q in evidence.honest.items():
+        said[name] = Q
+        out_of_bag = name.startswith("forest") and items.groups is None
+        how[name] = "out of bag" if out_of_bag else "5-fold cross-fitted"
+    swc = get_calibrator("swc", classes=items.classes, random_state=seed, n_jobs=n_jobs)
+    everything = items.output_of(np.arange(items.n_items))
+    swc.fit(items.X, items.labels, sample_weight=items.weight, groups=items.groups, **everything)
+    said["swc"] = swc.out_of_sample_proba_
+    said["hybrid"] = evidence.hybrid.out_of_sample_proba_
+    left_out = "out of bag" if items.groups is None else "groups left out"
+    how |= {"swc": left_out, "hybrid": "experts out of bag or cross-fitted, weights cross-fitted"}
+    for name, Q in _boosted(items, seed, known=set(said)).items():
+        said[name] = Q
+        how[name] = "5-fold cross-fitted"
+    everyone = np.arange(items.n_items)
+    runs = {name: MethodRun(proba=[Q]) for name, Q in said.items()}
+    baselines = frozenset(name for name in said if " on " in name)
+    return Honest(CrossValidated(items, [(everyone[:0], everyone)], runs, baselines), how)
+
+
+def forward(
+    items: CalibrationItems,
+    moment: NDArray[np.int64],
+    seed: int,
+    n_jobs: int | None,
+    progress: Callable[[int, int, str], None] | None,
+) -> Honest:
+    """Predict each stretch of time from what came before it."""
+    heavy = items.n_items * np.shape(items.X)[1] * items.classes.shape[0] > 2 * _BOOSTING_COST
+    everything: dict[str, Any] = items.output_of(np.arange(items.n_items))
+    out = cross_validated(
+        items.X,
+        items.labels,
+        **everything,
+        methods=["uncalibrated", *_MAPS, "swc", "hybrid"],
+        baselines=False if heavy else list(_FORWARD_BASELINES),
+        cv=forward_splits(moment, items.groups),
+        groups=items.groups,
+        sample_weight=items.weight,
+        classes=items.classes,
+        random_state=seed,
+        n_jobs=n_jobs,
+        progress=progress,
+        caller="diagnose",
+    )
+    return Honest(out, dict.fromkeys(out.runs, "fitted to earlier items only"))
+
+
+def forward_splits(moment: NDArray[np.int64], groups: Rows | None) -> list[tuple[Rows, Rows]]:
+    """Return stretches of time to test, each with all earlier items to learn from.
+
+    Items of the same moment are never on both sides, nor items of the same group.
+
+    Examples
+    --------
+    >>> forward_splits(np.arange(10), None)[0]
+    (array([0, 1]), array([2, 3]))
+    """
+    n = moment.shape[0]
+    order = np.argsort(moment, kind="stable")
+    cuts = np.unique(moment[order[[n * k // (_N_FORWARD + 1) for k in range(1, _N_FORWARD + 1)]]])
+    splits = []
+    for start, end in zip(cuts, [*cuts[1:], moment.max() + 1], strict=True):
+        test = np.flatnonzero((moment >= start) & (moment < end))
+        known = moment < start
+        if groups is not None:
+            known &= ~np.isin(groups, groups[test])
+        if known.any() and test.size:
+            splits.append((np.flatnonzero(known), test))
+    if not splits:
+        raise ValueError(
+            "diagnose: time has too few different values to predict later items from earlier ones. "
+            "Pass a finer time, or leave it out."
+        )
+    return splits
+
+
+def forward_evidence(evidence: Evidence, honest: Honest) -> Evidence:
+    """Return the evidence with every gain measured on later items."""
+    rows, whole = honest.rows, honest.out.items
+    items = CalibrationItems(
+        None,
+        whole.codes[rows],
+        whole.classes,
+        whole.kind,
+        whole.output[rows],
+        None if whole.weight is None else whole.weight[rows],
+        None
+        if whole.groups is None
+        else np.unique(whole.groups[rows], return_inverse=True)[1].astype(np.int64),
+    )
+    truth = np.eye(items.classes.shape[0])[items.codes]
+    names = honest.out.methods
+    loss = {name: brier_losses(honest.proba(name), truth) for name in names}
+
+    def mean(name: str) -> float:
+        return float(np.average(loss[name], weights=items.weights))
+
+    best_map = min((name for name in _MAPS if name in names), key=mean)
+    retrained = [name for name in names if name.endswith("on X")]
+    global_gain = Gain.between(loss["uncalibrated"], loss[best_map], items)
+    local_gain = Gain.between(loss[best_map], loss["hybrid"], items)
+    changed: dict[str, Any] = {
+        "brier": mean("uncalibrated"),
+        "best_map": best_map,
+        "best_map_brier": mean(best_map),
+        "global_gain": global_gain,
+        "local_gain": local_gain,
+        "global_p_value": _p_value(global_gain),
+        "local_p_value": _p_value(local_gain),
+        "global_most": max(global_gain.high, 0.0),
+        "local_most": max(local_gain.high, 0.0),
+    }
+    if retrained:
+        best = min(retrained, key=mean)
+        changed["retraining_gain"] = Gain.between(loss[best_map], loss[best], items)
+    return replace(evidence, **changed)
+
+
+def _p_value(gain: Gain) -> float:
+    """Return the one-sided p-value that there is no gain."""
+    error = (gain.high - gain.low) / (2 * 1.96)
+    return float(ndtr(-gain.value / error)) if error > 0 else 1.0
+
+
+def _boosted(items: CalibrationItems, seed: int, known: set[str]) -> dict[str, Matrix]:
+    """Return gradient boosting, cross-fitted, on whatever it has not been fitted to yet."""
+    K = items.classes.shape[0]
+    features = FeatureEncoder(missing="keep").fit_transform(items.X)
+    if features.size * (1 if K == 2 else K) > _BOOSTING_COST:
+        return {}
+    fold = fold_of(items.codes, items.groups, _N_FOLDS, np.random.default_rng([seed, 0]))
+    spaces = {"boosting on X": features, _BOOSTING: np.hstack([features, items.proba])}
+    return {name: boosted(Z, items, fold, seed) for name, Z in spaces.items() if name not in known}

@@ -1,0 +1,1 @@
+"""The report as one HTML page: text and SVG written here, style and script beside it."""

@@ -1,0 +1,107 @@
+"""How much calibration data stands behind the items, and who has least."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from hetcal._validation.containers import as_frame
+from hetcal.advice.items import Matrix
+from hetcal.calibration.hybrid import HybridCalibrator
+from hetcal.kernels import forest as kernel
+from hetcal.report import model
+
+_N_BINS = 24
+_LOW_SHARE = 0.05
+_LEAST_EDGE = 0.01
+_N_WEAKEST = 10
+_MOST_FEATURES, _LONGEST_VALUE = 5, 40
+
+
+def honest_support(hybrid: HybridCalibrator) -> Matrix:
+    """Return the support of the calibration items by trees that have not seen them."""
+    family = hybrid._proximity()
+    index, queries = kernel.out_of_bag_pair(family.forest_, family.leaves_)
+    one_class = np.zeros(index.n_items, dtype=np.int64)
+    return kernel.neighbour_vote(index, queries, one_class, 1, weight=family.weight_).votes[:, 0]
+
+
+def support(own: Matrix, of_test: Matrix | None) -> model.Support:
+    """Return histograms on a common scale; "low" is what one in twenty calibration items has."""
+    low = float(np.quantile(own, _LOW_SHARE))
+    tables = {"calibration set": own} | ({} if of_test is None else {"test table": of_test})
+    ends = [np.quantile(values, (0.001, 0.999)) for values in tables.values()]
+    top = max(float(max(high for _, high in ends)), _LEAST_EDGE * 2)
+    bottom = min(max(float(min(low for low, _ in ends)), _LEAST_EDGE), top / 2)
+    edges = np.geomspace(bottom, top, _N_BINS + 1)
+    histograms = []
+    for name, values in tables.items():
+        counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
+        histograms.append(
+            model.Histogram(
+                name,
+                edges.tolist(),
+                counts.tolist(),
+                float(np.median(values)),
+                float(np.mean(values < low)),
+            )
+        )
+    return model.Support(low, histograms)
+
+
+def weakest(
+    table: str,
+    X: Any,
+    values: Matrix,
+    P: Matrix,
+    Q: Matrix,
+    classes: NDArray,
+    rows: NDArray[np.int64],
+) -> list[model.WeakItem]:
+    """Return the items with least support; ``rows`` are their places in the user's table."""
+    order = np.argsort(values, kind="stable")[:_N_WEAKEST]
+    shown = _features(X, order)
+    items = []
+    for place, i in enumerate(order):
+        k = 1 if P.shape[1] == 2 else int(P[i].argmax())
+        items.append(
+            model.WeakItem(
+                table,
+                int(rows[i]),
+                float(values[i]),
+                float(P[i, k]),
+                float(Q[i, k]),
+                str(classes.tolist()[k]),
+                shown[place],
+            )
+        )
+    return items
+
+
+def _features(X: Any, rows: NDArray[np.int64]) -> list[dict[str, str]]:
+    """Return a few features of some rows as text."""
+    if not isinstance(rows, np.ndarray) or hasattr(X, "tocsr"):
+        return [{} for _ in rows]
+    part = _safe_indexing(X, rows)
+    frame = as_frame(part)
+    if frame is not None:
+        names = list(frame.columns)[:_MOST_FEATURES]
+        columns = [frame[name].to_list() for name in names]
+    else:
+        matrix = np.asarray(part)[:, :_MOST_FEATURES]
+        names = [f"x{j}" for j in range(matrix.shape[1])]
+        columns = [matrix[:, j].tolist() for j in range(matrix.shape[1])]
+    return [
+        {str(name): _short(column[i]) for name, column in zip(names, columns, strict=True)}
+        for i in range(len(rows))
+    ]
+
+
+def _short(value: Any) -> str:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return "missing"
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"

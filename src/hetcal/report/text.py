@@ -1,0 +1,90 @@
+"""The report as plain text for a terminal: the verdict first, then the main tables."""
+
+from __future__ import annotations
+
+import textwrap
+
+from hetcal.report import model
+
+_MOST_GROUPS = 5
+
+
+def text(report: model.Report, *, width: int = 80) -> str:
+    """Return the report in lines of at most ``width`` characters."""
+    return "\n".join(
+        [
+            *verdict_lines(report, width),
+            "",
+            *comparison_lines(report),
+            *subgroup_lines(report, width),
+            *support_lines(report),
+            *warning_lines(report, width),
+        ]
+    ).rstrip()
+
+
+def verdict_lines(r: model.Report, width: int = 80) -> list[str]:
+    """Return the verdict, why, and what to do."""
+    v = r.verdict
+    lines = [f"Verdict: {v.verdict}", *_wrapped(v.meaning, width, "  ")]
+    for reason in v.reasons:
+        lines += _wrapped(reason, width, "    ", first="  - ")
+    lines += ["", "Do this:"]
+    lines += [f"    {line}" for line in (v.command or v.call).splitlines()]
+    return lines
+
+
+def comparison_lines(r: model.Report) -> list[str]:
+    """Return the comparison; a star stands beside what is within one error of the best."""
+    if not r.comparison:
+        return []
+    lines = [f"{'method':<28}{'Brier':>8} {'±':>7}  {'log loss':>8}  {'ECE':>6}  {'accuracy':>8}"]
+    for row in r.comparison:
+        s = row.scores
+        star = "*" if s["brier"].within_one_se else " "
+        chosen = ">" if row.method == r.verdict.recommended else " "
+        lines.append(
+            f"{chosen} {row.label[:25]:<26}{s['brier'].value:>8.4f}{star}"
+            f"{s['brier'].standard_error or 0:>7.4f}  {s['log_loss'].value:>8.4f}  "
+            f"{s['ece'].value:>6.3f}  {s['accuracy'].value:>8.3f}"
+        )
+    return [*lines, "> recommended   * within one standard error of the best"]
+
+
+def subgroup_lines(r: model.Report, width: int = 80) -> list[str]:
+    """Return the largest sub-populations that a global map does not repair."""
+    groups = [g for g in r.subgroups if not g.global_map_repairs][:_MOST_GROUPS]
+    if not groups:
+        return []
+    lines = ["", "Who gets wrong probabilities (no global map repairs it):"]
+    for g in groups:
+        said = (
+            f"{g.rule}: said {g.predicted:.2f}, observed {g.observed:.2f} "
+            f"({g.low:.2f} to {g.high:.2f}), {g.count:,} items"
+        )
+        lines += _wrapped(said, width, "    ", first="  - ")
+    return lines
+
+
+def support_lines(r: model.Report) -> list[str]:
+    """Return one line on the support of the test table."""
+    if r.support is None or len(r.support.histograms) < 2:
+        return []
+    test = r.support.histograms[1]
+    return ["", f"Test table: {test.share_low:.1%} of the items have low support (expected: 5 %)."]
+
+
+def warning_lines(r: model.Report, width: int = 80) -> list[str]:
+    """Return the warnings."""
+    if not r.warnings:
+        return []
+    lines = ["", "Before you believe it:"]
+    for warning in r.warnings:
+        lines += _wrapped(warning, width, "    ", first="  - ")
+    return lines
+
+
+def _wrapped(line: str, width: int, indent: str, *, first: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        line, width, initial_indent=indent if first is None else first, subsequent_indent=indent
+    )

@@ -1,0 +1,151 @@
+"""``hetcal diagnose`` from outside: a table in, a verdict, a page and numbers out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hetcal import Report
+from hetcal.cli import main
+from hetcal.datasets import make_hidden_heterogeneity
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    return ended.value.code or 0
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A log: features, an id, the day, the model's probabilities, and what happened."""
+    data = make_hidden_heterogeneity(400, heterogeneity=1.0, classes=["no", "yes"], random_state=0)
+    frame = data.frame()
+    frame["customer_id"] = range(1000, 1400)
+    frame["day"] = [f"2024-{1 + k // 40:02d}-{1 + k % 28:02d}" for k in range(400)]
+    frame["region"] = ["north", "south"] * 200
+    frame["p_no"], frame["p_yes"] = data.y_proba.T
+    frame["outcome"] = data.y
+    path = tmp_path_factory.mktemp("log") / "loans.csv"
+    frame.to_csv(path, index=False)
+    frame.drop(columns="outcome")[:50].to_csv(path.with_name("new.csv"), index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def ran(table):
+    """Run once with everything; the tests look at what came of it."""
+    numbers = table.with_name("loans.json")
+    code = call(
+        *("diagnose", table, "--label", "outcome", "--proba", "p_*", "--by", "region"),
+        *("--test", table.with_name("new.csv"), "--cost", "fp=1,fn=4", "--json", numbers, "-q"),
+    )
+    return code, Report.from_json(numbers)
+
+
+def test_the_report_stands_beside_the_table(ran, table):
+    code, report = ran
+    assert code == 0
+    text = table.with_name("report.html").read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert report.title in text
+
+
+def test_what_it_says(ran, table):
+    _, report = ran
+    assert report.verdict.verdict == "go local"
+    assert report.data.n_test == 50
+    assert report.cost.matrix == [[0, 1], [4, 0]]
+    assert {group.rule for group in report.by} == {"region = north", "region = south"}
+    assert "customer_id" not in report.data.features
+    assert any("customer_id" in note for note in report.notes)
+
+
+def test_the_commands_can_be_copied(ran, table):
+    _, report = ran
+    assert report.command.startswith(f"hetcal diagnose {table} --label outcome --proba 'p_*'")
+    assert "--cost fp=1,fn=4" in report.command
+    fit, apply = report.verdict.command.splitlines()
+    assert fit == f"hetcal fit {table} --label outcome --proba 'p_*' -o loans.hetcal"
+    assert apply.startswith("hetcal apply loans.hetcal")
+
+
+def test_in_order_of_time_to_standard_output(table, tmp_path, capsys):
+    code = call(
+        *("diagnose", table, "--label", "outcome", "--proba", "p_*", "--time", "day"),
+        *("--features", "x*", "-o", tmp_path / "time.html", "--json", "-"),
+    )
+    printed = capsys.readouterr()
+    assert code == 0
+    report = Report.from_json(printed.out)
+    assert report.data.order == "forward in time"
+    assert report.data.n_scored < report.data.n_items
+
+
+def test_the_terminal_shows_the_verdict(table, tmp_path, capsys):
+    code = call(
+        *("diagnose", table, "--label", "outcome", "--proba", "p_*", "--features", "x0,x1"),
+        *("-o", tmp_path / "short.html"),
+    )
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert shown.startswith("400 items, 2 features, classes no, yes.")
+    for words in ("Verdict: ", "Do this:", "as it is", "Report: "):
+        assert words in shown
+    prose = shown.split("Report: ")[0].splitlines()
+    assert max(len(line) for line in prose if not line.startswith("    hetcal")) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--label", "outcom"], "outcom"),
+        (["--label", "outcome", "--cost", "fp"], "--cost"),
+        (["--label", "outcome", "--cost", "fp=x"], "'fp=x' is not understood"),
+        (["--label", "outcome", "--cost", "maybe:no=1"], "classes among no, yes"),
+        (["--label", "outcome", "--time", "nothing"], "nothing"),
+        (["--label", "outcome", "-o", "missing/folder/x.html"], "there is no folder"),
+        (["--label", "outcome", "--json", "missing/folder/x.json"], "there is no folder"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(arguments, words, table, capsys):
+    assert call("diagnose", table, "--proba", "p_*", *arguments) == 2
+    printed = capsys.readouterr()
+    assert words in " ".join(printed.err.split())
+    assert "Traceback" not in printed.err
+
+
+def test_a_page_that_is_not_ours_is_not_replaced(tmp_path, table, capsys):
+    copy = tmp_path / "loans.csv"
+    copy.write_text(table.read_text(encoding="utf-8"), encoding="utf-8")
+    other = tmp_path / "report.html"
+    other.write_text("my own page", encoding="utf-8")
+    assert call("diagnose", copy, "--label", "outcome", "--proba", "p_*") == 2
+    assert "is not a report of hetcal" in " ".join(capsys.readouterr().err.split())
+    assert other.read_text(encoding="utf-8") == "my own page"
+
+
+def test_compare_prints_and_writes(table, tmp_path, capsys):
+    target = tmp_path / "methods.csv"
+    code = call(
+        *("compare", table, "--label", "outcome", "--proba", "p_*", "--features", "x*"),
+        *("--methods", "uncalibrated,temperature,swc", "--no-baselines", "--folds", "3"),
+        *("-o", target, "--jobs", "1"),
+    )
+    shown = capsys.readouterr().out
+    assert code == 0
+    for words in ("temperature", "swc", "Brier", "400 items, 3 splits"):
+        assert words in shown
+    assert len(target.read_text(encoding="utf-8").splitlines()) == 1 + 3 * 4
+
+
+def test_compare_for_machines(table, capsys):
+    code = call(
+        *("compare", table, "--label", "outcome", "--proba", "p_*", "--features", "x*"),
+        *("--methods", "uncalibrated,platt", "--no-baselines", "--folds", "2", "--json", "-"),
+        *("--jobs", "1"),
+    )
+    rows = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert {row["method"] for row in rows} == {"uncalibrated", "platt"}

@@ -1,0 +1,208 @@
+"""``hetcal fit`` from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hetcal import load
+from hetcal.calibration.registry import list_calibrators
+from hetcal.cli import _fit
+from hetcal.io import describe
+
+ROLES = ("--label", "outcome", "--proba", "p_*")
+
+
+def test_says_what_was_found_and_what_to_type_next(call, folder, tmp_path, capsys):
+    out = tmp_path / "m.hetcal"
+    assert call("fit", folder / "loans.csv", *ROLES, "--method", "swc", "-o", out) == 0
+    shown = capsys.readouterr()
+    assert "150 items, 2 features, 2 classes (paid back, default)" in shown.out
+    assert re.search(r"Brier score 0\.\d{4} before, 0\.\d{4} after \(-0\.", shown.out)
+    assert f"hetcal apply {out} new.csv -o calibrated.csv" in shown.out
+    assert "note: Not used as features: loan_id (an id), opened (a date)." in shown.err
+    assert load(out).classes_.tolist() == ["paid back", "default"]
+
+
+def test_the_file_knows_the_table(folder):
+    metadata = describe(folder / "swc.hetcal")["metadata"]
+    assert metadata["table"]["output"] == ["p_paid back", "p_default"]
+    assert metadata["table"]["features"] == [["age", "number"], ["region", "text"]]
+    assert metadata["fit"]["items"] == 150
+    assert metadata["fit"]["source"] == "loans.csv"
+    assert 0 < metadata["fit"]["low_support"] < 150
+
+
+def test_json_is_one_object_on_stdout(call, folder, tmp_path, capsys):
+    out = tmp_path / "m.hetcal"
+    assert call("fit", folder / "loans.csv", *ROLES, "--method", "sba", "-o", out, "--json") == 0
+    shown = capsys.readouterr()
+    facts = json.loads(shown.out)
+    assert shown.err == ""
+    assert facts["classes"] == ["paid back", "default"]
+    assert facts["features"] == ["age", "region"]
+    assert facts["left_out"] == {"loan_id": "an id", "opened": "a date"}
+    assert facts["brier_after"] == pytest.approx(facts["brier_before"], abs=0.2)
+
+
+def test_hybrid_is_the_default_and_shows_its_experts(call, folder, tmp_path, capsys, monkeypatch):
+    from hetcal import HybridCalibrator
+
+    fit = HybridCalibrator.fit
+    monkeypatch.setattr(  # fewer trees: what is tested is what is printed
+        HybridCalibrator,
+        "fit",
+        lambda self, *a, **k: fit(self.set_params(n_estimators=20, experts="proximity"), *a, **k),
+    )
+    assert call("fit", folder / "loans.csv", *ROLES, "-o", tmp_path / "m.hetcal") == 0
+    shown = capsys.readouterr().out
+    assert "method hybrid" in shown
+    assert re.search(r"expert +weight +Brier alone +± error +uses the model", shown)
+    assert describe(tmp_path / "m.hetcal")["metadata"]["fit"]["low_support"] > 0
+
+
+def test_preserve_states_its_price(call, folder, tmp_path, capsys):
+    arguments = ("--method", "isotonic", "--preserve", "label", "-o", tmp_path / "m.hetcal")
+    assert call("fit", folder / "loans.csv", *ROLES, *arguments) == 0
+    assert "keeping every label costs" in capsys.readouterr().out
+
+
+def test_a_global_method_needs_no_features(call, folder, loans, tmp_path, capsys):
+    out = tmp_path / "m.hetcal"
+    assert call("fit", folder / "loans.csv", *ROLES, "--method", "platt", "-o", out) == 0
+    shown = capsys.readouterr()
+    assert "150 items, features not used, 2 classes" in shown.out
+    assert shown.err == ""
+    loans[["p_default", "p_paid back"]].to_csv(tmp_path / "new.csv", index=False)
+    assert call("apply", out, tmp_path / "new.csv", "-o", tmp_path / "out.csv", "-q") == 0
+
+
+def test_quiet_is_one_line(call, folder, tmp_path, capsys):
+    arguments = ("--method", "beta", "-o", tmp_path / "m.hetcal", "--quiet")
+    assert call("fit", folder / "loans.csv", *ROLES, *arguments) == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("\n") == 1
+    assert shown.err == ""
+
+
+def test_global_honest_figures_are_not_those_of_the_fit(call, loans, tmp_path, capsys):
+    few = loans.head(40)
+    few.to_csv(tmp_path / "few.csv", index=False)
+    out = tmp_path / "m.hetcal"
+    assert call("fit", tmp_path / "few.csv", *ROLES, "--method", "histogram", "-o", out, "-q") == 0
+    honest = describe(out)["metadata"]["fit"]["brier_after"]
+    calibrator = load(out)
+    P = few[["p_paid back", "p_default"]].to_numpy()
+    truth = few["outcome"].to_numpy()[:, None] == calibrator.classes_[None, :]
+    seen = ((calibrator.predict_proba(y_proba=P) - truth) ** 2).sum(axis=1).mean()
+    assert honest > seen + 0.02
+
+
+HOSTILE = {
+    "no such file": (["nowhere.csv", *ROLES], "There is no file nowhere.csv"),
+    "label": (["{table}", "--label", "outcom", "--proba", "p_*"], "Did you mean 'outcome'?"),
+    "proba": (["{table}", "--label", "outcome"], "--proba 'p_*'"),
+    "pattern": (["{table}", "--label", "outcome", "--proba", "q_*"], "No column matches 'q_*'"),
+    "percent": (["{percent}", *ROLES], "Pass --percent"),
+    "no rows": (["{empty}", *ROLES], "The table has no rows"),
+    "one row": (["{one}", *ROLES], "1 of 1 rows can be used"),
+    "missing": (
+        ["{missing}", *ROLES],
+        "nothing in rows 2, 4 (counted from 1). Pass --drop-missing",
+    ),
+    "method": (["{table}", *ROLES, "--method", "hibrid"], "Did you mean 'hybrid'?"),
+    "preserve": (["{table}", *ROLES, "--preserve", "labels"], "preserve='label'"),
+    "features": (["{bare}", *ROLES], "no column is left"),
+    "one class": (["{same}", *ROLES], "Every row of 'outcome' holds 'default'"),
+    "format": (["{table}", *ROLES, "--format", "parquet"], "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_cannot_be_done_is_one_line_with_the_remedy(
+    call, folder, loans, tmp_path, capsys, what
+):
+    arguments, said = HOSTILE[what]
+    P = ["p_paid back", "p_default"]
+    tables = {
+        "table": loans,
+        "percent": loans.assign(**{name: 100 * loans[name] for name in P}),
+        "empty": loans.head(0),
+        "one": loans.head(1),
+        "missing": loans.assign(p_default=loans["p_default"].where(~loans.index.isin([1, 3]))),
+        "bare": loans[[*P, "outcome"]],
+        "same": loans.assign(outcome="default"),
+    }
+    paths = {}
+    for name, table in tables.items():
+        paths[name] = tmp_path / f"{name}.csv"
+        table.to_csv(paths[name], index=False)
+    arguments = [argument.format(**paths) for argument in arguments]
+    code = call("fit", *arguments, "-o", tmp_path / "m.hetcal")
+    shown = capsys.readouterr()
+    assert code == 2
+    assert shown.out == ""
+    assert shown.err.startswith("error: ")
+    assert shown.err.count("\n") == 1
+    assert said in shown.err
+    assert not (tmp_path / "m.hetcal").exists()
+
+
+def test_percent_and_drop_missing_do_what_the_errors_promise(call, loans, tmp_path, capsys):
+    P = ["p_paid back", "p_default"]
+    table = loans.assign(**{name: 100 * loans[name] for name in P})
+    table.loc[[1, 3], "p_default"] = np.nan
+    table.loc[5, "outcome"] = None
+    table.to_csv(tmp_path / "t.csv", index=False)
+    options = ("--percent", "--drop-missing", "--method", "temperature", "--json")
+    assert call("fit", tmp_path / "t.csv", *ROLES, *options, "-o", tmp_path / "m.hetcal") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["rows_read"], facts["items"]) == (150, 147)
+
+
+def test_a_file_that_is_there_is_kept(call, folder, tmp_path, capsys):
+    out = tmp_path / "m.hetcal"
+    out.write_text("precious")
+    arguments = ("fit", folder / "loans.csv", *ROLES, "--method", "platt", "-o", out, "-q")
+    assert call(*arguments) == 2
+    assert "exists already. Pass --overwrite" in capsys.readouterr().err
+    assert out.read_text() == "precious"
+    assert call(*arguments, "--overwrite") == 0
+
+
+def test_the_table_may_come_by_a_pipe(folder, tmp_path):
+    out = tmp_path / "m.hetcal"
+    arguments = ["fit", "-", *ROLES, "--method", "temperature", "-o", str(out), "--json"]
+    code = "import sys; from hetcal.cli import main; main(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        input=(folder / "loans.csv").read_bytes(),
+        capture_output=True,
+        check=False,
+        env=os.environ,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["items"] == 150
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("hetcal ins", {"inspect"}), ("hetcal fit t.csv --method sw", {"swc", "swc-hh"})],
+)
+def test_the_shell_completes_commands_and_methods(call, capsys, monkeypatch, typed, offered):
+    monkeypatch.setenv("_HETCAL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    assert call() == 0
+    assert offered <= set(capsys.readouterr().out.split())
+
+
+def test_every_method_is_offered_for_completion():
+    assert sorted(_fit._METHODS) == sorted(list_calibrators())

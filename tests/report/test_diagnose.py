@@ -1,0 +1,163 @@
+"""What diagnose finds: the right verdict, honest numbers, and errors that say what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hetcal
+from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.metrics import accuracy, brier_score, expected_calibration_error, expected_cost
+from hetcal.report.honest import forward_splits
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_hidden_heterogeneity(500, heterogeneity=1.0, miscalibration=1.0, random_state=0)
+
+
+def test_scores_of_the_probabilities_as_they_are(report, data):
+    scores = report.method("uncalibrated").scores
+    assert scores["brier"].value == pytest.approx(brier_score(data.y, data.y_proba))
+    assert scores["accuracy"].value == pytest.approx(accuracy(data.y, data.y_proba))
+    error = expected_calibration_error(data.y, data.y_proba)
+    assert scores["ece"].value == pytest.approx(error)
+    assert report.reliability[0].ece == pytest.approx(error)
+
+
+def test_hidden_heterogeneity_is_found(report):
+    assert report.verdict.verdict == "go local"
+    assert report.verdict.recommended == "hybrid"
+    assert report.comparison[0].scope in ("local", "retrained")
+    assert report.hidden.p_value < 0.01
+    assert report.hidden.local_part > 2 * abs(report.hidden.global_part)
+
+
+def test_every_kind_of_method_is_compared(report):
+    assert {row.scope for row in report.comparison} == {"as it is", "global", "local", "retrained"}
+    briers = [row.scores["brier"] for row in report.comparison]
+    assert [s.value for s in briers] == sorted(s.value for s in briers)
+    assert [s.best for s in briers] == [True] + [False] * (len(briers) - 1)
+    assert all(s.difference == pytest.approx(s.value - briers[0].value) for s in briers)
+
+
+def test_reliability_counts_every_item(report):
+    for curve in report.reliability:
+        assert sum(b.count for b in curve.bins) == report.data.n_items == sum(curve.counts)
+        assert all(b.low <= b.observed <= b.high for b in curve.bins)
+
+
+def test_expected_cost_by_another_route(report, data):
+    as_it_is = next(row for row in report.cost.rows if row.method == "uncalibrated")
+    assert as_it_is.cost == pytest.approx(expected_cost(data.y, data.y_proba, [[0, 1], [5, 0]]))
+    assert report.cost.threshold == pytest.approx(1 / 6)
+    assert as_it_is.low < as_it_is.cost < as_it_is.high
+
+
+def test_net_benefit_by_a_loop(report, data):
+    curve = report.cost.curves[0].net_benefit
+    happened = data.y == data.classes[1]
+    for t, value in list(zip(report.cost.thresholds, curve, strict=True))[::17]:
+        act = data.y_proba[:, 1] >= t
+        n = len(happened)
+        hits, needless = (act & happened).sum() / n, (act & ~happened).sum() / n
+        assert value == pytest.approx(hits - needless * t / (1 - t))
+
+
+def test_groups_that_were_asked_for(report):
+    assert sum(group.count for group in report.by) == report.data.n_items
+    assert all("<script>" in group.rule for group in report.by)
+
+
+def test_support_of_both_tables(report):
+    own, new = report.support.histograms
+    assert sum(own.counts) == report.data.n_items
+    assert sum(new.counts) == 60 == report.data.n_test
+    assert own.share_low == pytest.approx(0.05, abs=0.01)
+    assert [i.support for i in report.weakest] == sorted(i.support for i in report.weakest)
+
+
+def test_more_classes_are_shown_by_class_and_confidence(many_classes):
+    assert many_classes.data.positive is None
+    assert many_classes.hidden.kind == "by class"
+    shown = {cell.name for cell in many_classes.hidden.cells}
+    assert shown <= set(many_classes.data.classes)
+
+
+def test_too_few_items_say_so(tiny):
+    assert tiny.verdict.verdict == "collect more data"
+    assert tiny.hidden is None
+    assert tiny.comparison == []
+    assert "too few" in tiny.warnings[0]
+
+
+def test_text_is_readable_on_eighty_columns(report):
+    lines = report.text(width=80).splitlines()
+    assert lines[0] == "Verdict: go local"
+    assert max(map(len, lines)) <= 80
+
+
+def test_in_order_of_time_nothing_is_learned_from_later_items(data):
+    # A label that is seen early only: later items cannot be predicted from it.
+    time = pd.date_range("2024-01-01", periods=len(data.y), freq="h")
+    report = hetcal.diagnose(data.frame(), data.y, y_proba=data.y_proba, time=time.astype(str))
+    assert report.data.order == "forward in time"
+    assert report.data.n_scored == 400
+    rows = np.arange(100, 500)
+    assert report.method("uncalibrated").scores["brier"].value == pytest.approx(
+        brier_score(data.y[rows], data.y_proba[rows])
+    )
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(60) // 7])
+def test_forward_splits_look_back_only(groups):
+    moment = np.random.default_rng(0).integers(0, 25, 60)
+    tested = []
+    for train, test in forward_splits(moment, groups):
+        assert moment[train].max() < moment[test].min()
+        if groups is not None:
+            assert not set(groups[train]) & set(groups[test])
+        tested += test.tolist()
+    assert len(tested) == len(set(tested))
+    assert len(tested) > 30
+
+
+def test_weights_of_zero_are_left_out(data):
+    weight = np.r_[np.ones(300), np.zeros(200)]
+    report = hetcal.diagnose(
+        data.X, data.y, y_proba=data.y_proba, sample_weight=weight, feature_names=list("abcdef")
+    )
+    assert report.data.n_items == 300
+    assert report.data.features == list("abcdef")
+    assert max(item.row for item in report.weakest) < 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"X": None}, "X is None"),
+        ({"time": [1, 2]}, "time has 2 values for 500 items"),
+        ({"time": [None] * 500}, "time is missing in row 0"),
+        ({"time": [1] * 500}, "too few different values"),
+        ({"costs": [[0, 1]]}, "cost_matrix must have one row per class"),
+        ({"y_proba_test": np.full((3, 2), 0.5)}, "both X_test and y_proba_test"),
+        ({"feature_names": ["a"]}, "feature_names has 1 names"),
+    ],
+)
+def test_errors_say_what_to_do(arguments, words, data):
+    given = {"X": data.X, "y": data.y, "y_proba": data.y_proba} | arguments
+    with pytest.raises(ValueError, match=words):
+        hetcal.diagnose(given.pop("X"), given.pop("y"), **given)
+
+
+def test_progress_ends_at_the_end(data):
+    seen = []
+    hetcal.diagnose(
+        data.X[:60],
+        data.y[:60],
+        y_proba=data.y_proba[:60],
+        progress=lambda *step: seen.append(step),
+    )
+    assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
+    assert seen[-1] == (seen[-1][1], seen[-1][1], "done")
