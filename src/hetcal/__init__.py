@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Uncalibrated,
         VectorScaling,
         get_calibrator,
+        list_calibrators,
     )
     from hetcal.heterogeneity import HiddenHeterogeneity
     from hetcal.io import load, save
@@ -66,6 +67,7 @@ _HOME = {
     "correct_prior": "hetcal.advice",
     "diagnose": "hetcal.report",
     "get_calibrator": "hetcal.calibration",
+    "list_calibrators": "hetcal.calibration",
     "learning_curve": "hetcal.advice",
     "load": "hetcal.io",
     "save": "hetcal.io",
@@ -98,6 +100,7 @@ __all__ = [
     "diagnose",
     "get_calibrator",
     "learning_curve",
+    "list_calibrators",
     "load",
     "save",
 ]
