@@ -27,7 +27,13 @@ def pytest_report_header() -> str:
 
 # On the pure core a local forest takes a hundred times as long, and these grow thousands of them.
 # What the two cores share is tested kernel by kernel (tests/kernels), on both.
-_THOUSANDS_OF_FORESTS = ("tests/heterogeneity/test_estimator", "swc-hh", "test_subgroups")
+_THOUSANDS_OF_FORESTS = (
+    "tests/heterogeneity/test_estimator",
+    "swc-hh",
+    "test_subgroups",
+    "test_diagnose",
+    "tests/report",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -41,7 +41,7 @@ def report() -> hetcal.Report:
 @pytest.fixture(scope="session")
 def many_classes() -> hetcal.Report:
     """Three classes, an array without names."""
-    data = make_hidden_heterogeneity(400, n_classes=3, heterogeneity=0.8, random_state=0)
+    data = make_hidden_heterogeneity(240, n_classes=3, heterogeneity=0.8, random_state=0)
     return hetcal.diagnose(data.X, data.y, y_proba=data.y_proba)
 
 

@@ -99,12 +99,13 @@ def test_text_is_readable_on_eighty_columns(report):
 
 
 def test_in_order_of_time_nothing_is_learned_from_later_items(data):
-    # A label that is seen early only: later items cannot be predicted from it.
-    time = pd.date_range("2024-01-01", periods=len(data.y), freq="h")
-    report = hetcal.diagnose(data.frame(), data.y, y_proba=data.y_proba, time=time.astype(str))
+    time = pd.date_range("2024-01-01", periods=200, freq="h").astype(str)
+    report = hetcal.diagnose(
+        data.frame()[:200], data.y[:200], y_proba=data.y_proba[:200], time=time
+    )
     assert report.data.order == "forward in time"
-    assert report.data.n_scored == 400
-    rows = np.arange(100, 500)
+    assert report.data.n_scored == 160
+    rows = np.arange(40, 200)
     assert report.method("uncalibrated").scores["brier"].value == pytest.approx(
         brier_score(data.y[rows], data.y_proba[rows])
     )

@@ -11,7 +11,7 @@ import typer
 from hetcal._exceptions import InputError
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
-from hetcal.cli._console import results
+from hetcal.cli._console import errors, results
 from hetcal.cli._working import bar
 
 if TYPE_CHECKING:
@@ -123,6 +123,8 @@ def diagnose(
     _check_folder(json)
     to_stdout = json == "-"
     calm = quiet or to_stdout
+    if not calm:  # at once: whoever waits sees that it runs
+        results().print(f"Diagnosing {table}", style="bold", markup=False, soft_wrap=True)
     with bar(f"Reading {table}", quiet=calm) as say:
         problem = inputs.read(table, roles, format, encoding)
         costs = _costs(cost, problem)
@@ -167,7 +169,7 @@ def _introduce(problem: Problem) -> None:
         soft_wrap=True,
     )
     for note in problem.notes:
-        console.print(f"Note: {note}", style="dim", markup=False, width=80)
+        errors().print(f"Note: {note}", style="dim", markup=False, soft_wrap=True)
 
 
 def _diagnosed(

@@ -31,7 +31,6 @@ def assembled(
     items: CalibrationItems,
     rows: NDArray[np.int64],
     advice: Advice,
-    evidence: Evidence,
     honest: Honest,
     matrix: Matrix | None,
     test: tuple[Any, Matrix] | None,
@@ -41,6 +40,7 @@ def assembled(
     seed: int,
 ) -> model.Report:
     """Return the whole report."""
+    evidence = _evidence_of(advice)
     verdict = _verdict(advice, honest)
     shown = list(dict.fromkeys(["uncalibrated", evidence.best_map, "hybrid", verdict.recommended]))
     shown = [method for method in shown if method in honest.out.methods]
@@ -89,8 +89,23 @@ def assembled(
         weakest=weak,
         learning_curve=curves,
         cost=None if matrix is None else parts.cost(items, matrix, honest, shown),
-        warnings=[warning.text for warning in advice.warnings],
+        warnings=[warning.text for warning in advice.warnings] + _failures(honest),
     )
+
+
+def _evidence_of(advice: Advice) -> Evidence:
+    if advice.evidence is None:
+        raise ValueError("There are too few items to measure anything; see too_few.")
+    return advice.evidence
+
+
+def _failures(honest: Honest) -> list[str]:
+    """Return which methods are missing from the comparison, and why."""
+    return [
+        f"{parts.label_of(method)} is missing from the comparison: {run.error}"
+        for method, run in honest.out.runs.items()
+        if run.error is not None
+    ]
 
 
 def _verdict(advice: Advice, honest: Honest | None) -> model.Verdict:
@@ -184,10 +199,10 @@ def _data(items: CalibrationItems, name: str) -> model.Data:
 
 
 def learning_curves(
-    items: CalibrationItems, best_map: str, seed: int, n_jobs: int | None
+    items: CalibrationItems, advice: Advice, seed: int, n_jobs: int | None
 ) -> list[model.MethodCurve]:
     """Return how the Brier score falls with the number of calibration items."""
-    methods = ["uncalibrated", best_map, "hybrid"]
+    methods = ["uncalibrated", _evidence_of(advice).best_map, "hybrid"]
     everything: dict[str, Any] = items.output_of(np.arange(items.n_items))
     curve = measure_learning_curve(
         items.X,

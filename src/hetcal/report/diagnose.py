@@ -14,7 +14,7 @@ import numpy as np
 from hetcal.advice.advise import _judged, advise
 from hetcal.report import model
 from hetcal.report.assemble import assembled, learning_curves, too_few
-from hetcal.report.honest import forward, forward_evidence, shuffled
+from hetcal.report.honest import forward, forward_evidence, forward_splits, shuffled
 from hetcal.report.inputs import calibration_items, check_costs, named, new_items
 
 # Called as progress(steps done, steps in all, what is being done).
@@ -114,13 +114,14 @@ def diagnose(
     >>> report.comparison[0].scope
     'local'
     """
-    steps = _Steps(progress, n_extra=int(learning_curve) + int(time is not None))
+    steps = _Steps(progress, n_extra=int(learning_curve))
     X = named(X, feature_names)
     items, rows, moment, by = calibration_items(
         X, y, y_proba, logits, classes, sample_weight, groups, time, by
     )
     matrix = check_costs(costs, items)
     test = new_items(items, named(X_test, feature_names), y_proba_test, logits_test)
+    splits = None if moment is None else forward_splits(moment, items.groups)
     outputs: dict[str, Any] = items.output_of(np.arange(items.n_items))
     if test is not None:
         outputs[f"{items.kind}_new"] = test[1]
@@ -141,33 +142,30 @@ def diagnose(
             )
         if advice.evidence is None:
             report = too_few(advice, items, name)
-            return replace(report, warnings=[*report.warnings, *caught])
-        evidence = advice.evidence
-        with steps.timed("honest predictions"):
-            if moment is None:
+        else:
+            with steps.timed("honest predictions"):
                 steps.next("comparing methods")
-                honest = shuffled(items, evidence, random_state, n_jobs)
-            else:
-                steps.next("predicting later items from earlier ones")
-                honest = forward(items, moment, random_state, n_jobs, None)
-                evidence = forward_evidence(evidence, honest)
-                advice = _judged(
-                    items,
-                    evidence,
-                    advice.prior_shift,
-                    _WORTHWHILE,
-                    classes_given=classes is not None,
+                if splits is None:
+                    honest = shuffled(items, advice.evidence, random_state, n_jobs)
+                else:
+                    honest = forward(items, splits, random_state, n_jobs)
+                    advice = _judged(
+                        items,
+                        forward_evidence(advice.evidence, honest),
+                        advice.prior_shift,
+                        _WORTHWHILE,
+                        classes_given=classes is not None,
+                    )
+            curves = []
+            if learning_curve:
+                with steps.timed("learning curve"):
+                    steps.next("measuring growing calibration sizes")
+                    curves = learning_curves(items, advice, random_state, n_jobs)
+            with steps.timed("scores"):
+                steps.next("scoring")
+                report = assembled(
+                    items, rows, advice, honest, matrix, test, by, curves, name, random_state
                 )
-        curves = []
-        if learning_curve:
-            with steps.timed("learning curve"):
-                steps.next("measuring growing calibration sizes")
-                curves = learning_curves(items, evidence.best_map, random_state, n_jobs)
-        with steps.timed("scores"):
-            steps.next("scoring")
-            report = assembled(
-                items, rows, advice, evidence, honest, matrix, test, by, curves, name, random_state
-            )
     steps.finish()
     settings = {
         "items": f"{items.n_items:,}",

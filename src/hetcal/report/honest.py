@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,10 +70,9 @@ def shuffled(items: CalibrationItems, evidence: Evidence, seed: int, n_jobs: int
 
 def forward(
     items: CalibrationItems,
-    moment: NDArray[np.int64],
+    splits: list[tuple[Rows, Rows]],
     seed: int,
     n_jobs: int | None,
-    progress: Callable[[int, int, str], None] | None,
 ) -> Honest:
     """Predict each stretch of time from what came before it."""
     heavy = items.n_items * np.shape(items.X)[1] * items.classes.shape[0] > 2 * _BOOSTING_COST
@@ -85,15 +83,20 @@ def forward(
         **everything,
         methods=["uncalibrated", *_MAPS, "swc", "hybrid"],
         baselines=False if heavy else list(_FORWARD_BASELINES),
-        cv=forward_splits(moment, items.groups),
+        cv=splits,
         groups=items.groups,
         sample_weight=items.weight,
         classes=items.classes,
         random_state=seed,
         n_jobs=n_jobs,
-        progress=progress,
         caller="diagnose",
     )
+    failed = out.runs["hybrid"].error
+    if failed is not None:
+        raise ValueError(
+            f"diagnose: the earliest items are too few or too uniform to learn from ({failed}). "
+            "Pass more items, or leave time out."
+        )
     return Honest(out, dict.fromkeys(out.runs, "fitted to earlier items only"))
 
 
