@@ -234,3 +234,12 @@ def test_refit_forgets():
     encoder.fit(np.zeros((2, 2)))
     assert encoder.feature_names_in_ is None
     assert encoder.feature_names_out_ == ["x0", "x1"]
+
+
+@pytest.mark.parametrize("dtype", [object, "string", "Int64"])
+def test_a_column_of_nulls_is_numeric_and_empty(dtype):
+    table = pd.DataFrame({"t": ["a", "b", "a"], "e": pd.Series([pd.NA] * 3, dtype=dtype)})
+    encoded = FeatureEncoder(missing="keep").fit(table).transform(table)
+    assert np.isnan(encoded).all(axis=0).sum() == 1
+    later = table.assign(e=pd.Series([1.5, 2.5, pd.NA], dtype=object))
+    FeatureEncoder(missing="keep").fit(table).transform(later)

@@ -261,3 +261,37 @@ def test_bad_input(change, text):
     options = {"X": data.X, "y": data.y, "y_proba": data.y_proba} | change
     with pytest.raises(ValueError, match=text):
         hetcal.advise(options.pop("X"), options.pop("y"), **options)
+
+
+def test_a_model_that_is_never_wrong_is_no_division_by_zero():
+    data = make_hidden_heterogeneity(150, heterogeneity=0.0, random_state=0)
+    advice = quick(data, y_proba=np.eye(2)[data.y])
+    assert advice.evidence.brier == 0
+    assert "0.0000 on 150 items. A gain matters from 0.0000." in " ".join(str(advice).split())
+    json.dumps(advice.to_dict(), allow_nan=False)
+
+
+def test_few_items_do_not_say_that_more_would_add_little():
+    data = make_hidden_heterogeneity(60, random_state=3)
+    assert "whether more items would help it is open" in " ".join(str(quick(data)).split())
+
+
+def test_two_groups_are_enough_unless_they_are_the_label():
+    data = make_hidden_heterogeneity(80, random_state=0)
+    given = {"y_proba": data.y_proba}
+    advice = hetcal.advise(data.X, data.y, groups=np.arange(80) % 2, **given)
+    assert advice.verdict in VERDICTS
+    with pytest.raises(ValueError, match="only class . is left to learn from"):
+        hetcal.advise(data.X, data.y, groups=data.y, **given)
+
+
+def test_columns_and_classes_in_another_order_are_refused():
+    data = make_hidden_heterogeneity(60, random_state=0)
+    y = np.array(["no", "yes"])[data.y]
+    P = pd.DataFrame(data.y_proba, columns=["no", "yes"])
+    with pytest.raises(ValueError, match="columns of y_proba_new are named"):
+        hetcal.advise(data.X, y, y_proba=P, y_proba_new=P[["yes", "no"]])
+    hybrid = hetcal.HybridCalibrator("kernel", n_estimators=5, classes=["yes", "no"])
+    hybrid.fit(data.X, y, y_proba=data.y_proba[:, ::-1])
+    with pytest.raises(ValueError, match="hybrid was fitted with the classes"):
+        hetcal.advise(data.X, y, y_proba=P, hybrid=hybrid)

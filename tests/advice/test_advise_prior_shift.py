@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hetcal._validation import check_proba
 from hetcal.advice import correct_prior, estimate_prior, measure_prior_shift
 from hetcal.advice.items import CalibrationItems
 from hetcal.datasets import make_hidden_heterogeneity
@@ -62,3 +63,13 @@ def test_bad_frequencies():
         correct_prior([[0.5, 0.5]], [0.5, 0.5], [1.0, 1.0])
     with pytest.raises(ValueError, match="old_prior 0"):
         correct_prior([[0.5, 0.5]], [0.0, 1.0], [0.5, 0.5])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_probabilities_that_say_nothing_show_no_shift(seed):
+    """Smoothed maps and label frequencies differ a little; that is not to be blown up."""
+    rng = np.random.default_rng(seed)
+    y, P = (rng.random(300) < 0.2).astype(int), rng.random(300)
+    items = CalibrationItems.check(P[:, None], y, y_proba=P)
+    shift = measure_prior_shift(items, check_proba(rng.random(500)))
+    assert not shift.shifted.any()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hetcal.advice.calls import recommended_call
 from hetcal.advice.evidence import Gain, Potential
-from hetcal.advice.honest_models import best_of
+from hetcal.advice.honest_models import best_of, retrained
 from hetcal.advice.items import CalibrationItems
 from hetcal.advice.verdicts import (
     COLLECT_MORE,
@@ -154,3 +154,28 @@ def test_the_call_to_retrain_takes_columns_of_text(best):
     names = {"X": table, "y": y, "X_new": table.head(3), "sample_weight": weight}
     exec(call, names)
     assert names["q_new"].shape == (3, 2)
+
+
+@pytest.mark.parametrize("best", ["forest", "boosting"])
+def test_the_call_to_retrain_keeps_the_order_of_classes(best):
+    """A model sorts its columns and has none for a class without items."""
+    X, classes = np.repeat([[0.0], [1.0]], 20, axis=0), ["no", "maybe", "gone"]
+    y = np.repeat(["no", "maybe"], 20)
+    P = np.full((40, 3), 1 / 3)
+    items = CalibrationItems.check(X, y, y_proba=P, classes=classes)
+    call = recommended_call(
+        RETRAIN, items, use_map=None, best_retrained=best, shift=None, classes_given=True
+    )
+    names = {"X": X, "y": y, "X_new": X, "classes": np.array(classes)}
+    exec(call, names)
+    assert names["q_new"].shape == (40, 3)
+    np.testing.assert_array_equal(np.array(classes)[names["q_new"].argmax(axis=1)], y)
+
+
+def test_boosting_meets_a_column_that_a_fold_has_no_value_of():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    X[1:, 1] = np.nan
+    items = CalibrationItems.check(X, y, y_proba=np.full(60, 0.5))
+    said = retrained(X, items, np.arange(60) % 5, with_boosting=True, seed=0, n_jobs=None)
+    np.testing.assert_allclose(said["boosting"].sum(axis=1), 1)

@@ -443,3 +443,9 @@ def test_standard_errors_have_the_right_size():
         means.append(mean)
         errors.append(error)
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.06)
+
+
+def test_a_calibrator_without_a_name_is_asked_for_one():
+    data = make_hidden_heterogeneity(60, random_state=0)
+    with pytest.raises(TypeError, match="Pass a dict of name to calibrator"):
+        compare(data.X, data.y, y_proba=data.y_proba, methods=[SimilarityCalibrator()])

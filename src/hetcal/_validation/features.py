@@ -266,6 +266,8 @@ def _numeric_array(X: Any) -> NDArray[np.float64]:
 
 
 def _numeric_column(column: nw.Series) -> NDArray[np.float64]:
+    if column.is_null().all():  # of whatever type: it says nothing
+        return np.full((len(column), 1), np.nan)
     if not (column.dtype.is_numeric() or column.dtype in (nw.Boolean, nw.Object)):
         raise ValueError(
             f"Column {column.name!r} of X was numeric at fit and is {column.dtype} now. "

@@ -14,6 +14,7 @@ from hetcal._validation import (
     check_columns_match_classes,
     check_logits,
     check_proba,
+    check_proba_names,
     check_same_rows,
 )
 from hetcal.advice import checks, words
@@ -34,6 +35,8 @@ from hetcal.advice.verdicts import (
 )
 from hetcal.calibration.hybrid import HybridCalibrator
 
+# What the classifier adds to the features, as a share of what retraining brings.
+_NEXT_TO_NOTHING = 0.1
 # So that a gain that just matters is found, and its absence seen, in 95 of 100 cases.
 _SURELY_FOUND = (2 * ONE_SIDED_95) ** 2
 
@@ -225,10 +228,10 @@ def advise(
         if new_output is None
         else measure_prior_shift(items, new_output, random_state=random_state)
     )
-    return _judged(items, evidence, shift, worthwhile, classes_given=given)
+    return judged(items, evidence, shift, worthwhile, classes_given=given)
 
 
-def _judged(
+def judged(
     items: CalibrationItems,
     evidence: Evidence,
     shift: PriorShift | None,
@@ -236,6 +239,7 @@ def _judged(
     *,
     classes_given: bool,
 ) -> Advice:
+    """Return the verdict that follows from the evidence, with its call and its warnings."""
     matters = worthwhile * evidence.brier
     global_map = Case(
         evidence.global_p_value, evidence.global_gain.less(1.0), evidence.global_most, matters
@@ -253,7 +257,8 @@ def _judged(
     retraining_wins = (
         evidence.retraining_gain.low > 0
         and evidence.retraining_gain.value >= matters_locally
-        and evidence.model_gain.value < matters_locally
+        and evidence.model_gain.value
+        < max(matters_locally, _NEXT_TO_NOTHING * evidence.retraining_gain.value)
     )
     verdict = decide(global_map, local, retraining_wins=retraining_wins)
     found = [
@@ -291,11 +296,13 @@ def _needed(
 ) -> int:
     """Return about how many items would settle it: at least twice as many as there are."""
     n = items.n_items
+    least = np.finfo(float).eps  # where nothing is wrong, nothing can be gained either
     wanted = 2.0 * n
     if global_map is Answer.UNSURE:
-        wanted = max(wanted, _SURELY_FOUND * evidence.global_unit * n / (share * evidence.brier))
+        matters = max(share * evidence.brier, least)
+        wanted = max(wanted, _SURELY_FOUND * evidence.global_unit * n / matters)
     if local is Answer.UNSURE:
-        matters = share * evidence.reference_brier
+        matters = max(share * evidence.reference_brier, least)
         wanted = max(wanted, _SURELY_FOUND * evidence.local_unit * n / matters)
     return _rounded(wanted)
 
@@ -365,6 +372,12 @@ def _check_hybrid(hybrid: HybridCalibrator | None, items: CalibrationItems) -> N
             f"{'one that is not fitted' if said is None else f'one fitted to {said.shape[0]}'}. "
             "Leave it out, and advise fits its own."
         )
+    if not np.array_equal(hybrid.classes_, items.classes):
+        raise ValueError(
+            f"advise: hybrid was fitted with the classes {hybrid.classes_.tolist()}, but these "
+            f"items have {items.classes.tolist()}, in this order. Leave it out, and advise fits "
+            "its own."
+        )
 
 
 def _new_output(
@@ -386,6 +399,7 @@ def _new_output(
     else:
         output = check_logits(given, name=name)
     check_columns_match_classes(output.shape[1], items.classes, name=name, given=True)
+    check_proba_names(given, items.classes, name=name)
     if X_new is not None:
         check_same_rows(X_new=X_new, **{name: given})
     return output

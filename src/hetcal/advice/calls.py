@@ -35,6 +35,8 @@ def recommended_call(
     """
     if verdict == RETRAIN:
         lines = _retrain(items, best_retrained)
+        if classes_given:
+            lines = _in_order_of_classes(lines)
     elif verdict == GO_LOCAL:
         lines = _calibrate("HybridCalibrator", "", items, classes_given, with_groups=True)
     elif use_map is not None:
@@ -75,17 +77,22 @@ def _calibrate(
 def _retrain(items: CalibrationItems, best: str) -> list[str]:
     """Train the model that was measured; columns of text need an encoder before it."""
     name = {"forest": "RandomForestClassifier", "boosting": "HistGradientBoostingClassifier"}[best]
-    model = {
-        "forest": f"{name}(500, min_samples_leaf=3)",
-        "boosting": f"{name}(learning_rate=0.06, max_leaf_nodes=12, l2_regularization=1.0)",
+    leaf = int(np.clip(items.n_items // 40, 3, 20))  # as it was measured
+    settings = {
+        "forest": ["500, min_samples_leaf=3"],
+        "boosting": [
+            "learning_rate=0.06, max_leaf_nodes=12, l2_regularization=1.0,",
+            f"min_samples_leaf={leaf}, early_stopping=False,",
+        ],
     }[best]
+    model = [f"model = {name}(", *(f"    {line}" for line in settings), ")"]
     encoder = FeatureEncoder(missing="keep").fit(items.X)
     if not encoder.levels_:
         weight = "" if items.weight is None else ", sample_weight=sample_weight"
         return [
             f"from sklearn.ensemble import {name}",
             "",
-            f"model = {model}",
+            *model,
             f"q_new = model.fit(X, y{weight}).predict_proba(X_new)",
         ]
     names = encoder.feature_names_in_
@@ -102,13 +109,21 @@ def _retrain(items: CalibrationItems, best: str) -> list[str]:
         f"     {where!r}),",
         '    remainder="passthrough",',
         ")",
-        f"model = make_pipeline(encode, {model})",
+        *model,
+        "model = make_pipeline(encode, model)",
         f"q_new = model.fit(X, y{weight}).predict_proba(X_new)",
     ]
 
 
+def _in_order_of_classes(lines: list[str]) -> list[str]:
+    """Bring the columns of a scikit-learn model, sorted by label, into the order of ``classes``."""
+    ordered = "q_new = pd.DataFrame(q_new, columns=model.classes_)"
+    filled = "q_new = q_new.reindex(columns=list(classes), fill_value=0.0).to_numpy()"
+    return ["import pandas as pd", *lines, ordered, filled]
+
+
 def _numbers(prior: np.ndarray) -> str:
-    rounded = prior.round(4)
+    rounded = np.maximum(prior, 1e-4).round(4)  # no class is ruled out by an estimate
     rounded[rounded.argmax()] += 1 - rounded.sum()
     return "[" + ", ".join(f"{value:.4f}" for value in rounded) + "]"
 

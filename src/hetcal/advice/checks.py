@@ -92,7 +92,8 @@ def check_errors(items: CalibrationItems) -> AdviceWarning | None:
     fewest = min(n_wrong, items.n_items - int(rarest.max()))
     if fewest >= FEW_ERRORS:
         return None
-    what = "errors of the model" if fewest == n_wrong else "items outside the largest class"
+    s = "" if fewest == 1 else "s"
+    what = f"error{s} of the model" if fewest == n_wrong else f"item{s} outside the largest class"
     return AdviceWarning(
         "few-errors",
         f"Only {fewest} {what} among {items.n_items} items: whatever is said about them is "

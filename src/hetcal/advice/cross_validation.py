@@ -210,6 +210,7 @@ def named_calibrators(
             names: Iterable[str] = list_calibrators() if methods == "all" else [methods]
         else:
             names = dict.fromkeys(methods)
+        _check_names(names, caller)
         chosen = {name: _seeded(get_calibrator(name), random_state) for name in names}
         if isinstance(methods, str) and methods == "all" and not has_features:
             chosen = {n: c for n, c in chosen.items() if isinstance(c, GlobalCalibrator)}
@@ -225,6 +226,15 @@ def named_calibrators(
                 "fit(X, y, y_proba=...) and predict_proba(X, y_proba=...) is expected."
             )
     return chosen
+
+
+def _check_names(names: Iterable[Any], caller: str) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"{caller}: methods holds a {type(name).__name__}, which has no name. Pass a dict "
+                "of name to calibrator."
+            )
 
 
 def run_splits(

@@ -38,6 +38,7 @@ def cross_fitted_maps(items: CalibrationItems, fold: Rows) -> dict[str, Matrix]:
     said = {name: np.empty((items.n_items, K)) for name in map_names(items)}
     for number in np.unique(fold):
         train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        _check_classes_left(items, train)
         for name, Q in said.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -49,6 +50,18 @@ def cross_fitted_maps(items: CalibrationItems, fold: Rows) -> dict[str, Matrix]:
                 )
             Q[test] = fitted.predict_proba(None, **items.output_of(test))
     return said
+
+
+def _check_classes_left(items: CalibrationItems, train: Rows) -> None:
+    """Say so where every item of a class is in the groups that are held out together."""
+    left = items.classes[np.unique(items.codes[train])]
+    if left.shape[0] < 2:
+        raise ValueError(
+            "advise predicts no item from its own group, but without the held-out groups only "
+            f"class {left.tolist()[0]!r} is left to learn from. Pass groups that hold several "
+            "classes (not the label itself), more groups, or groups=None if the rows are "
+            "independent."
+        )
 
 
 def best_of(
@@ -84,7 +97,7 @@ def retrained(
     K = items.classes.shape[0]
     said = {"forest": forest_vote(features, items, fold, seed=seed, n_jobs=n_jobs)}
     if with_boosting and features.size * (1 if K == 2 else K) <= _BOOSTING_COST:
-        said["boosting"] = _boosted(features, items, fold, seed)
+        said["boosting"] = boosted(features, items, fold, seed)
     return said
 
 
@@ -159,11 +172,13 @@ def _shares(votes: Matrix, items: CalibrationItems) -> Matrix:
     return np.divide(votes, total, out=filled, where=total > 0)
 
 
-def _boosted(features: Matrix, items: CalibrationItems, fold: Rows, seed: int) -> Matrix:
+def boosted(features: Matrix, items: CalibrationItems, fold: Rows, seed: int) -> Matrix:
+    """Return what gradient boosting says of each item, trained without the item's fold."""
     Q = np.zeros((items.n_items, items.classes.shape[0]))
-    known = ~np.isnan(features).all(axis=0)  # a column without any value cannot be binned
     for number in np.unique(fold):
         train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        # A column without any value cannot be binned.
+        known = ~np.isnan(features[train]).all(axis=0)
         model = HistGradientBoostingClassifier(
             learning_rate=0.06,
             max_iter=100,

@@ -125,7 +125,7 @@ def measure_prior_shift(
         rows = np.concatenate([members[u] for u in rng.integers(0, len(members), len(members))])
         some = rng.choice(m, min(m, _MOST_NEW_ITEMS), replace=False)
         counts = rng.multinomial(m, np.full(some.shape[0], 1 / some.shape[0])).astype(np.float64)
-        before, after = _both_priors(items, new_output[some], rows, counts, start=new)
+        before, after = _both_priors(items, new_output[some], rows, counts)
         shifts.append(after - before)
     spread = np.std(shifts, axis=0, ddof=1)
     # Bonferroni over classes; two classes are one question.
@@ -138,8 +138,13 @@ def _both_priors(
     new_output: Matrix,
     rows: NDArray[np.int64],
     counts: Matrix,
-    start: Matrix | None = None,
 ) -> tuple[Matrix, Matrix]:
+    """Return class frequencies among some calibration items, and those estimated for new ones.
+
+    The estimate starts from the mean of the calibrated probabilities of these calibration items.
+    It is not quite the frequency of the labels (maps are smoothed), and where probabilities say
+    little about the class, expectation-maximisation would blow the difference up to a shift.
+    """
     K = items.classes.shape[0]
     old = np.bincount(items.codes[rows], items.weights[rows], K)
     old = np.maximum(old / old.sum(), _LEAST_PRIOR)
@@ -150,14 +155,15 @@ def _both_priors(
         fitted = get_calibrator("bcts", classes=np.arange(K)).fit(
             None, items.codes[rows], sample_weight=items.weights[rows], **items.output_of(rows)
         )
+    before = items.weights[rows] @ fitted.predict_proba(None, **items.output_of(rows))
+    before = np.maximum(before / before.sum(), _LEAST_PRIOR)
     P = fitted.predict_proba(None, **{items.kind: new_output})
-    return old, _expectation_maximisation(P, old, counts, start)
+    new = old * _expectation_maximisation(P, before, counts) / before
+    return old, new / new.sum()
 
 
-def _expectation_maximisation(
-    P: Matrix, old: Matrix, counts: Matrix, start: Matrix | None = None
-) -> Matrix:
-    prior = old if start is None else start
+def _expectation_maximisation(P: Matrix, old: Matrix, counts: Matrix) -> Matrix:
+    prior = old
     share = counts / counts.sum()
     for _ in range(_MOST_STEPS):
         ratio = np.divide(prior, old, out=np.zeros_like(prior), where=old > 0)

@@ -94,7 +94,8 @@ def _reasons(advice: Advice) -> list[str]:
     e = advice.evidence
     if e is None:
         return [f"Collect about {advice.n_needed} labelled items, then ask again."]
-    matters = f"{advice.worthwhile:.4f} ({advice.worthwhile / e.brier:.0%} of the Brier score)"
+    share = f" ({advice.worthwhile / e.brier:.0%} of the Brier score)" if e.brier > 0 else ""
+    matters = f"{advice.worthwhile:.4f}{share}"
     said = [
         f"Brier score of the probabilities as they are: {e.brier:.4f} on {advice.n_items} items. "
         f"A gain matters from {matters}.",
@@ -103,7 +104,8 @@ def _reasons(advice: Advice) -> list[str]:
         _retraining_reason(e),
         _data_reason(advice, e),
     ]
-    said += [_rule(row) for row in e.subgroups.head(_RULES_SHOWN).to_dict("records")]
+    if advice.local is not Answer.NO:  # else what was found may be chance
+        said += [_rule(row) for row in e.subgroups.head(_RULES_SHOWN).to_dict("records")]
     return said
 
 
@@ -115,8 +117,8 @@ def _global_reason(advice: Advice, e: Evidence) -> str:
     }[advice.global_map]
     return (
         f"{start} The best one ({e.best_map}) gains {_interval(e.global_gain)}; that the "
-        f"probabilities are right on average has p {_p(e.global_p_value)}; at most "
-        f"{e.global_most:.4f} can be gained. Global part of hidden heterogeneity: "
+        f"probabilities are right on average has p {_p(e.global_p_value)}"
+        f"{_bound(advice.global_map, e.global_most)}. Global part of hidden heterogeneity: "
         f"{e.hh_global:.4f}."
     )
 
@@ -129,25 +131,38 @@ def _local_reason(advice: Advice, e: Evidence) -> str:
     }[advice.local]
     return (
         f"{start} The hybrid gains {_interval(e.local_gain)} over the best global map; that a "
-        f"global map repairs everything has p {_p(e.local_p_value)}; at most "
-        f"{e.local_most:.4f} can be gained by what can be learned from these items. Local part of "
-        f"hidden heterogeneity: {e.hh_local:.4f} (standard error {e.hh_standard_error:.4f})."
+        f"global map repairs everything has p {_p(e.local_p_value)}"
+        f"{_bound(advice.local, e.local_most)}. Local part of hidden heterogeneity: "
+        f"{e.hh_local:.4f} (standard error {e.hh_standard_error:.4f})."
     )
+
+
+def _bound(answer: Answer, most: float) -> str:
+    """Say what is not ruled out, where a gain has not been shown anyway."""
+    return "" if answer is Answer.YES else f"; at most {most:.4f} can be learned from these items"
 
 
 def _retraining_reason(e: Evidence) -> str:
     gain = e.retraining_gain
     versus = "better" if gain.low > 0 else "worse" if gain.high < 0 else "neither better nor worse"
-    return (
-        f"A model trained on these items' features alone is {versus} than the best global map "
-        f"({_interval(gain)}). To such a model the probabilities add {_interval(e.model_gain)}; "
-        f"{e.reliance_on_model:.0%} of what the hybrid knows would be lost without them."
+    said = (
+        f"A forest or boosting trained on these items' features alone is {versus} than the best "
+        f"global map ({_interval(gain)}). To a forest the probabilities add "
+        f"{_interval(e.model_gain)}"
     )
+    if e.model_gain.low > 0:
+        return f"{said}."
+    return f"{said}; {e.reliance_on_model:.0%} of what the hybrid knows would be lost without them."
 
 
 def _data_reason(advice: Advice, e: Evidence) -> str:
     gain = e.doubling_gain
-    helps = "more items would help further" if gain.low > 0 else "more items would add little"
+    if gain.low > 0:
+        helps = "more items would help further"
+    elif gain.high < advice.worthwhile:
+        helps = "more items would add little"
+    else:
+        helps = "whether more items would help it is open"
     enough = (
         f"Collect about {advice.n_needed} items, then ask again. "
         if advice.n_needed is not None
