@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from hetcal.heterogeneity import HiddenHeterogeneity
     from hetcal.io import load, save
+    from hetcal.monitor import SupportMonitor
     from hetcal.report import Report, diagnose
 
 _HOME = {
@@ -59,6 +60,7 @@ _HOME = {
     "PrecomputedProba": "hetcal.calibration",
     "Report": "hetcal.report",
     "SimilarityCalibrator": "hetcal.calibration",
+    "SupportMonitor": "hetcal.monitor",
     "TemperatureScaling": "hetcal.calibration",
     "Uncalibrated": "hetcal.calibration",
     "VectorScaling": "hetcal.calibration",
@@ -90,6 +92,7 @@ __all__ = [
     "PrecomputedProba",
     "Report",
     "SimilarityCalibrator",
+    "SupportMonitor",
     "TemperatureScaling",
     "Uncalibrated",
     "VectorScaling",

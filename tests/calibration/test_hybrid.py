@@ -155,3 +155,40 @@ def test_folds_hold_rare_classes_and_whole_groups():
     groups = np.repeat(np.arange(21), 2)
     folds = make_folds(codes, groups, 5, 0)
     assert all(len(set(folds[groups == g])) == 1 for g in range(21))
+
+
+def test_two_groups_suffice():
+    data = make_hidden_heterogeneity(80, random_state=0)
+    hybrid = HybridCalibrator(QUICK, n_estimators=10)
+    hybrid.fit(data.X, data.y, y_proba=data.y_proba, groups=np.arange(80) % 2)
+    assert np.isfinite(hybrid.out_of_sample_proba_).all()
+
+
+def test_a_forest_needs_trees():
+    data = make_hidden_heterogeneity(40, random_state=0)
+    with pytest.raises(ValueError, match="n_estimators must be a positive integer; got 0"):
+        HybridCalibrator(n_estimators=0).fit(data.X, data.y, y_proba=data.y_proba)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_weight_zero_means_not_there(grouped):
+    data = make_hidden_heterogeneity(240, heterogeneity=0.8, random_state=0)
+    new = data.sample(40, random_state=1)
+    there = np.random.default_rng(0).random(240) < 0.6
+    groups = np.arange(240) // 4
+    options = {"groups": groups} if grouped else {}
+    part = {"groups": groups[there]} if grouped else {}
+    weighted = HybridCalibrator(QUICK, n_estimators=20).fit(
+        data.X, data.y, y_proba=data.y_proba, sample_weight=there.astype(float), **options
+    )
+    dropped = HybridCalibrator(QUICK, n_estimators=20).fit(
+        data.X[there], data.y[there], y_proba=data.y_proba[there], **part
+    )
+    ask = {"X": new.X, "y_proba": new.y_proba}
+    np.testing.assert_allclose(weighted.predict_proba(**ask), dropped.predict_proba(**ask))
+    np.testing.assert_allclose(weighted.out_of_sample_proba_[there], dropped.out_of_sample_proba_)
+    rest = {"X": data.X[~there], "y_proba": data.y_proba[~there]}
+    np.testing.assert_allclose(weighted.out_of_sample_proba_[~there], dropped.predict_proba(**rest))
+    named = weighted.evidence(**ask)["calibration_item"].to_numpy()
+    assert there[named].all()
+    np.testing.assert_array_equal(data.y[named], weighted.evidence(**ask)["label"].to_numpy())

@@ -147,6 +147,13 @@ def test_what_is_no_expert_is_named(wrong):
         fitted(data, ["kernel", wrong])
 
 
+@pytest.mark.parametrize("wrong", [None, 3])
+def test_what_is_no_sequence_of_experts_is_named(wrong):
+    data = make_hidden_heterogeneity(100, random_state=0)
+    with pytest.raises(ValueError, match=r"experts\[0\] is .* Pass 'auto', or a sequence of"):
+        fitted(data, wrong)
+
+
 def test_a_users_classifier_respects_groups():
     # Each row stands ten times with one random label: a nearest neighbour gives it away.
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import joblib
 import numpy as np
@@ -473,3 +474,17 @@ def test_the_default_is_the_hybrid():
     Q, support = clf.predict_proba(X, return_support=True)
     assert Q.shape == (300, 2)
     assert (support > 0).all()
+
+
+def test_a_cross_fitted_model_is_not_told_to_learn_from_its_own_rows():
+    """The hybrid warns where features alone would do; only a frozen model could be retrained."""
+    X, y = make_classification(150, 4, random_state=0)
+    hybrid = HybridCalibrator("forests", n_estimators=20)
+    useless = RidgeClassifier(alpha=1e9)
+    frozen = FrozenEstimator(clone(useless).fit(X, np.random.default_rng(0).permutation(y)))
+    with pytest.warns(HetcalWarning, match="has become a training set"):
+        LocallyCalibratedClassifier(frozen, hybrid).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HetcalWarning)
+        LocallyCalibratedClassifier(KNeighborsClassifier(1), hybrid).fit(X[:, :1], y)
+        LocallyCalibratedClassifier(useless, hybrid).fit(X, y)

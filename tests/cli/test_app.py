@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 
@@ -99,6 +100,41 @@ except SystemExit as ended:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_nobody_waits_for_calibrators_to_hear_of_a_typing_error(folder):
+    """A mistyped column, and a look into a file, come without scikit-learn."""
+    code = f"""
+import sys
+from hetcal.cli import main
+for arguments, expected in (
+    (["inspect", {str(folder / "swc.hetcal")!r}], 0),
+    (["fit", {str(folder / "loans.csv")!r}, *"--label outcom --proba p_* -o x.hetcal".split()], 2),
+):
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        assert (ended.code or 0) == expected, arguments
+    assert "sklearn" not in sys.modules, arguments
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Did you mean 'outcome'?" in done.stderr
+
+
+def test_python_m_hetcal(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["hetcal", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("hetcal", run_name="__main__")
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith("hetcal ")
 
 
 def raising(error: BaseException):

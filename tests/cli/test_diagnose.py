@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 
 from hetcal import Report
 from hetcal.cli import main
 from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.metrics import brier_score
 
 
 def call(*arguments: str) -> int:
@@ -29,7 +31,12 @@ def table(tmp_path_factory):
     frame["outcome"] = data.y
     path = tmp_path_factory.mktemp("log") / "loans.csv"
     frame.to_csv(path, index=False)
-    frame.drop(columns="outcome")[:50].to_csv(path.with_name("new.csv"), index=False)
+    # New rows, of which forty have a label.
+    new = data.sample(50, random_state=1)
+    later = new.frame().assign(region="north")
+    later["p_no"], later["p_yes"] = new.y_proba.T
+    later["outcome"] = [*new.y[:40], *[""] * 10]
+    later.to_csv(path.with_name("new.csv"), index=False)
     return path
 
 
@@ -62,6 +69,16 @@ def test_what_it_says(ran, table):
     assert any("customer_id" in note for note in report.notes)
 
 
+def test_labels_of_the_test_table_are_scored(ran, table):
+    _, report = ran
+    new = pd.read_csv(table.with_name("new.csv"))[:40]
+    assert report.data.n_test_scored == 40
+    [raw] = [row for row in report.test if row.method == "uncalibrated"]
+    proba = new[["p_no", "p_yes"]].to_numpy()
+    assert raw.scores["brier"].value == pytest.approx(brier_score(new["outcome"], proba))
+    assert "On 40 labelled rows" in report.text()
+
+
 def test_the_commands_can_be_copied(ran, table):
     _, report = ran
     assert report.command.startswith(f"hetcal diagnose {table} --label outcome --proba 'p_*'")
@@ -71,19 +88,35 @@ def test_the_commands_can_be_copied(ran, table):
     assert apply.startswith("hetcal apply loans.hetcal")
 
 
-def test_in_order_of_time_to_standard_output(table, tmp_path, capsys):
+@pytest.fixture
+def asked(ran, monkeypatch):
+    """Let the command hand out the report that is there; return what it asked for."""
+    given = {}
+
+    def remembered(X, y, **named):
+        given.update(named, X=X, y=y)
+        return ran[1]
+
+    monkeypatch.setattr("hetcal.report.diagnose", remembered)
+    return given
+
+
+def test_in_order_of_time_to_standard_output(ran, asked, table, tmp_path, capsys):
     code = call(
         *("diagnose", table, "--label", "outcome", "--proba", "p_*", "--time", "day"),
-        *("--features", "x*", "-o", tmp_path / "time.html", "--json", "-"),
+        *("--features", "x0,x1", "--learning-curve", "-o", tmp_path / "time.html", "--json", "-"),
     )
     printed = capsys.readouterr()
     assert code == 0
     report = Report.from_json(printed.out)
-    assert report.data.order == "forward in time"
-    assert report.data.n_scored < report.data.n_items
+    assert report.comparison == ran[1].comparison
+    assert report.command.endswith("--learning-curve")
+    assert asked["time"].tolist() == pd.read_csv(table)["day"].tolist()
+    assert asked["learning_curve"] is True
+    assert list(asked["X"].columns) == ["x0", "x1"]
 
 
-def test_the_terminal_shows_the_verdict(table, tmp_path, capsys):
+def test_the_terminal_shows_the_verdict(asked, table, tmp_path, capsys):
     code = call(
         *("diagnose", table, "--label", "outcome", "--proba", "p_*", "--features", "x0,x1"),
         *("-o", tmp_path / "short.html"),
@@ -96,6 +129,8 @@ def test_the_terminal_shows_the_verdict(table, tmp_path, capsys):
         "Verdict: ",
         "Do this:",
         "as it is",
+        "On 40 labelled rows of the test table",
+        "Test table: ",
         "Report: ",
     ):
         assert words in shown

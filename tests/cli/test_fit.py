@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hetcal import load
-from hetcal.calibration.registry import list_calibrators
+from hetcal.calibration.registry import get_calibrator, list_calibrators
 from hetcal.cli import _fit
 from hetcal.io import describe
 
@@ -117,7 +117,7 @@ HOSTILE = {
         "nothing in rows 2, 4 (counted from 1). Pass --drop-missing",
     ),
     "method": (["{table}", *ROLES, "--method", "hibrid"], "Did you mean 'hybrid'?"),
-    "preserve": (["{table}", *ROLES, "--preserve", "labels"], "preserve='label'"),
+    "preserve": (["{table}", *ROLES, "--preserve", "labels"], "Pass --preserve label"),
     "features": (["{bare}", *ROLES], "no column is left"),
     "one class": (["{same}", *ROLES], "Every row of 'outcome' holds 'default'"),
     "format": (["{table}", *ROLES, "--format", "parquet"], "cannot be read"),
@@ -206,3 +206,5 @@ def test_the_shell_completes_commands_and_methods(call, capsys, monkeypatch, typ
 
 def test_every_method_is_offered_for_completion():
     assert sorted(_fit._METHODS) == sorted(list_calibrators())
+    for name in _fit._METHODS:
+        assert get_calibrator(name).uses_features == (name in _fit._LOCAL), name

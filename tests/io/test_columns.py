@@ -416,3 +416,16 @@ def test_any_cells_give_a_problem_or_a_line_about_them(tmp_path_factory, rows, d
     if problem.X is not None:
         later = items.X.iloc[problem.rows].reset_index(drop=True)
         pd.testing.assert_frame_equal(later, problem.X)
+
+
+def test_labels_of_a_later_table():
+    table = pd.DataFrame(
+        {"p_1": [0.2, 0.7, 0.4], "p_0": [0.8, 0.3, 0.6], "y": [0.0, 1.0, 0.0], "x": [1, 2, 3]}
+    )
+    roles = read_problem(table, label="y", proba="p_*").roles
+    assert roles.labels(table.drop(columns="y")) is None
+    y, known = roles.labels(pd.DataFrame({"y": ["1", "", " 0 "]}))
+    assert known.tolist() == [True, False, True]
+    assert y[known].tolist() == [1, 0]
+    with pytest.raises(InputError, match="holds '2'"):
+        roles.labels(pd.DataFrame({"y": ["1", "2"]}))

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetcal._exceptions import InputError
+from hetcal.io.sources import _with_point
 from hetcal.io.tables import open_table, read_batches, read_table, table_format
 from hetcal.io.text import infer_column, parse_numbers
 from hetcal.io.writing import TableWriter
@@ -252,8 +253,34 @@ def test_columns_are_taken_for_what_they_are(cells, expected):
 
 
 @pytest.mark.parametrize(
-    ("cell", "remedy"), [("0,5", "decimal point"), ("85%", "--percent"), ("high", "Correct")]
+    ("cell", "remedy"), [("0,5", "--decimal ,"), ("85%", "--percent"), ("high", "Correct")]
 )
 def test_a_cell_that_is_no_number_is_named(cell, remedy):
     with pytest.raises(InputError, match=rf"'p' should hold numbers, but row 12 .*{remedy}"):
         parse_numbers(["1", cell, ""], "p", first_row=11)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "latin-1", "utf-16"])
+def test_a_table_as_excel_writes_it(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    text = "größe;p;tag\n1.234,5;0,25;01.02.2024\n-3,5;1;02.02.2024\n"
+    path.write_bytes(text.encode(encoding))
+    read_with = "utf-8" if encoding == "utf-8-sig" else encoding
+    table = read_table(path, encoding=read_with, decimal=",")
+    assert table["größe"].tolist() == [1234.5, -3.5]
+    assert table["p"].tolist() == [0.25, 1.0]
+    assert table["tag"].tolist() == ["01.02.2024", "02.02.2024"]
+    if encoding != "utf-8-sig":
+        with pytest.raises(InputError, match="--encoding"):
+            read_table(path, decimal=",")
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_decimal_commas_lose_nothing(value):
+    assert float(_with_point(repr(value).replace(".", ","))) == value
+
+
+def test_an_unknown_decimal_sign_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    with pytest.raises(InputError, match="decimal sign"):
+        read_table(tmp_path / "t.csv", decimal=";")

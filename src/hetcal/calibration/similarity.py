@@ -25,6 +25,7 @@ from hetcal._validation import (
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
+from hetcal.calibration.honest_support import HonestSupport, Reference, without_own
 from hetcal.kernels.intervals import wilson_interval
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
 from hetcal.similarity import make_similarity
@@ -36,7 +37,7 @@ _LARGEST_POWER = 100
 _LARGEST_WEIGHT = 1e100
 
 
-class SimilarityCalibrator(BaseCalibrator):
+class SimilarityCalibrator(HonestSupport, BaseCalibrator):
     r"""Calibrate each item by the labels of the calibration items that are similar to it.
 
     Estimates, for a new item t with features x and probabilities p,
@@ -195,6 +196,7 @@ class SimilarityCalibrator(BaseCalibrator):
         self.scores_ = scores
         self._Z_grouped = Z if self.groups_ is not None else None
         self._honest: Matrix | None = None
+        self._honest_support = None
         return self
 
     def predict_proba(
@@ -236,15 +238,46 @@ class SimilarityCalibrator(BaseCalibrator):
         return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
 
     def support(
-        self, X: Any, *, y_proba: Any = None, logits: Any = None, heterogeneity: Any = None
+        self,
+        X: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        heterogeneity: Any = None,
+        n_trees: Any = None,
+        random_state: Any = None,
     ) -> Matrix:
         """Return the calibration support of each item: the sum of similarities of its voters.
 
         Low values say that the calibration set holds little that resembles the item.
+
+        Parameters
+        ----------
+        X, y_proba, logits, heterogeneity
+            New items as in :meth:`predict_proba`.
+        n_trees : array-like of int of shape (m,), optional
+            Count the similarities of each item over so many trees, drawn at random: what
+            :meth:`honest_support` says of the calibration items, so that both can be compared.
+        random_state : int or Generator, optional
+            Seed of that draw.
         """
         features, scores = self._new_items(X, y_proba, logits)
         threshold = self._threshold(scores, heterogeneity)
-        return self._vote(features, scores, threshold, self.similarity_.vote).support
+        if n_trees is None:
+            return self._vote(features, scores, threshold, self.similarity_.vote).support
+        vote = self._vote_by_some_trees()
+        rng, rule, counts = np.random.default_rng(random_state), self._rule(threshold), n_trees
+        parts = [
+            vote(
+                self.space_.join(features[rows], _rows_of(scores, rows)),
+                self.voters_,
+                rule.rows(rows),
+                np.asarray(counts)[rows],
+                rng,
+            )
+            for rows in _blocks(scores.proba.shape[0])
+        ]
+        return Ballot.stack(parts).support
 
     def effective_sample_size(
         self, X: Any, *, y_proba: Any = None, logits: Any = None, heterogeneity: Any = None
@@ -393,6 +426,7 @@ class SimilarityCalibrator(BaseCalibrator):
             np.vstack([self.scores_.log_proba, scores.log_proba]),
         )
         self._honest = None
+        self._honest_support = None
         return self
 
     def __sklearn_tags__(self) -> Tags:
@@ -478,7 +512,40 @@ class SimilarityCalibrator(BaseCalibrator):
         rule = self._rule(self._threshold(self.scores_, None))
         return self._probabilities(self.similarity_.honest_vote(self.voters_, rule), P)
 
-    def _grouped_honest_vote(self) -> Ballot:
+    def _vote_by_some_trees(self) -> Any:
+        vote = getattr(self.similarity_, "vote_by_some_trees", None)
+        if vote is None:
+            raise ValueError(
+                f"n_trees: {type(self.similarity_).__name__} counts no trees. Leave it out."
+            )
+        return vote
+
+    def _calibration_codes(self) -> NDArray[np.int64]:
+        return self.voters_.codes
+
+    def _compute_honest_support(self) -> Reference:
+        if self.groups_ is not None:
+            if self._Z_grouped is None:
+                raise ValueError(
+                    "honest_support is not available: the calibrator was fitted with groups= and "
+                    "comes from a file that was written without it. Fit it anew."
+                )
+            return Reference(self._grouped_honest_vote(scaled=True).support)
+        rule = self._rule(self._threshold(self.scores_, None))
+        support = self.similarity_.honest_vote(self.voters_, rule).support
+        scaled = without_own(support, self.voters_.weight) if rule.everyone else support
+        return Reference(scaled, self._honest_trees(rule))
+
+    def _honest_trees(self, rule: VoteRule) -> NDArray[np.int64] | None:
+        """Return over how many trees each calibration item's support is counted, None for all."""
+        similarity: Any = self.similarity_
+        in_bag = getattr(getattr(similarity, "forest_", None), "in_bag", None)
+        one_sided = getattr(similarity, "voters", "all") == "all" or rule.everyone
+        if in_bag is None or not one_sided:
+            return None
+        return (in_bag == 0).sum(axis=0)
+
+    def _grouped_honest_vote(self, *, scaled: bool = False) -> Ballot:
         """Refit the similarity without each fifth of the groups and vote on the items left out."""
         Z: Any = self._Z_grouped
         voters, groups = self.voters_, np.asarray(self.groups_)
@@ -494,7 +561,11 @@ class SimilarityCalibrator(BaseCalibrator):
             ).fit(Z[kept], part.codes, n_proba=self.space_.n_proba, sample_weight=weight)
             rule = self._rule(None if threshold is None else threshold[left_out])
             ballot = similarity.vote(Z[left_out], part, rule)
-            mass[left_out], support[left_out] = ballot.mass, ballot.support
+            share = 1.0
+            if scaled:  # to the support that all items together would give
+                total = np.ones(len(Z)) if voters.weight is None else voters.weight
+                share = total.sum() / total[kept].sum()
+            mass[left_out], support[left_out] = ballot.mass, ballot.support * share
         return Ballot(mass, support)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -324,7 +325,11 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         # The columns follow the model, also where a class is missing from y.
         calibrator.set_params(classes=self.classes_)
         output = {self.output_kind_: self.out_of_fold_output_}
-        self.calibrator_ = calibrator.fit(features, y[rows], **output, **options)
+        with warnings.catch_warnings():
+            if not isinstance(self.estimator_, FrozenEstimator | PrecomputedProba):
+                # The model has been trained on these very rows: no reason to say that it should be.
+                warnings.filterwarnings("ignore", "The calibration set has become a training set")
+            self.calibrator_ = calibrator.fit(features, y[rows], **output, **options)
 
     def _fit_features(self, X: Any, y: NDArray) -> Any:
         if self.features is not None:

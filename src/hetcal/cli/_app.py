@@ -17,6 +17,7 @@ from hetcal.cli._console import errors
 from hetcal.cli._diagnose import diagnose
 from hetcal.cli._fit import fit
 from hetcal.cli._inspect import inspect
+from hetcal.cli._monitor import monitor
 from hetcal.cli._paper import paper_app
 
 EXIT_ERROR, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -36,7 +37,7 @@ _EPILOG = "\n\n".join(
     [
         "Start with [bold]hetcal demo[/bold]: a model, its mistakes and their repair in seconds.",
         "Exit codes: 0 done, 1 could not be done, 2 the command or the table was not understood, "
-        "130 interrupted.",
+        "3 an alarm (monitor --fail-on-alarm), 130 interrupted.",
         "HETCAL_CORE=auto, native or pure chooses between the compiled core and pure Python.",
     ]
 )
@@ -117,6 +118,7 @@ app.command()(diagnose)
 app.command()(compare)
 app.command()(fit)
 app.command()(apply)
+app.command()(monitor)
 app.command()(inspect)
 
 

@@ -62,6 +62,7 @@ def compare(
     ] = None,
     format: options.Format = None,
     encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
     seed: Annotated[int, typer.Option(min=0, help="Of folds and methods.")] = 0,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes. Default: all cores.", show_default=False)
@@ -88,7 +89,7 @@ def compare(
     }
     to_stdout = json == "-"
     with bar(f"Reading {table}", quiet=quiet or to_stdout) as say:
-        problem = inputs.read(table, roles, format, encoding)
+        problem = inputs.read(table, roles, inputs.reading(format, encoding, decimal))
         from hetcal.advice import compare as run
 
         comparison = run(

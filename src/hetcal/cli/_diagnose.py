@@ -54,7 +54,7 @@ def diagnose(
         str | None,
         typer.Option(
             metavar="TABLE",
-            help="New rows without labels: are they like the calibration rows?",
+            help="New rows: are they like the calibration rows? Scored where they have labels.",
             rich_help_panel="Files",
         ),
     ] = None,
@@ -92,6 +92,7 @@ def diagnose(
     ] = None,
     format: options.Format = None,
     encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
     seed: Annotated[int, typer.Option(min=0, help="Of folds, forests and draws.")] = 0,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Threads. Default: all cores.", show_default=False)
@@ -126,9 +127,10 @@ def diagnose(
     if not calm:  # at once: whoever waits sees that it runs
         results().print(f"Diagnosing {table}", style="bold", markup=False, soft_wrap=True)
     with bar(f"Reading {table}", quiet=calm) as say:
-        problem = inputs.read(table, roles, format, encoding)
+        how = inputs.reading(format, encoding, decimal)
+        problem = inputs.read(table, roles, how)
         costs = _costs(cost, problem)
-        new = _new_items(test, problem, encoding)
+        new = _new_items(test, problem, how)
         if not calm:
             _introduce(problem)
         report = _diagnosed(
@@ -141,12 +143,13 @@ def diagnose(
             jobs=jobs or inputs.n_cores(),
             say=say,
         )
-    words = [*inputs.arguments_of(roles), *inputs.arguments_of(given)]
+    read_so = inputs.arguments_of(inputs.unusual(how))
+    words = [*inputs.arguments_of(roles), *inputs.arguments_of(given), *read_so]
     words += ["--learning-curve"] if learning_curve else []
     report = replace(
         report,
         command=inputs.command_line("diagnose", table, *words),
-        verdict=replace(report.verdict, command=_command_to_copy(report, table, roles)),
+        verdict=replace(report.verdict, command=_command_to_copy(report, table, roles, read_so)),
         notes=list(problem.notes),
     )
     report.to_html(target)
@@ -174,7 +177,7 @@ def _introduce(problem: Problem) -> None:
 
 def _diagnosed(
     problem: Problem,
-    new: Any,
+    new: dict[str, Any],
     costs: Any,
     learning_curve: bool,
     *,
@@ -185,10 +188,6 @@ def _diagnosed(
 ) -> Report:
     from hetcal.report import diagnose as run
 
-    kind = problem.roles.output_kind
-    named = problem.arguments
-    if new is not None:
-        named |= {"X_test": new.X, f"{kind}_test": new.output}
     report = run(
         problem.X,
         problem.y,
@@ -201,7 +200,7 @@ def _diagnosed(
         random_state=seed,
         n_jobs=jobs,
         progress=lambda done, total, what: say(what.capitalize(), done / total),
-        **named,
+        **(problem.arguments | new),
     )
     # Rows of the table, not of the items that are left of it.
     weakest = [
@@ -220,12 +219,19 @@ def _by(problem: Problem) -> Any:
     return problem.by
 
 
-def _new_items(test: str | None, problem: Problem, encoding: str) -> Any:
+def _new_items(test: str | None, problem: Problem, how: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``diagnose`` takes about the rows of a test table."""
     if test is None:
-        return None
+        return {}
     from hetcal.io.tables import read_table
 
-    return problem.roles.items(read_table(test, encoding=encoding))
+    table = read_table(test, **(how | {"format": None}))
+    new = problem.roles.items(table)
+    given = {"X_test": new.X, f"{problem.roles.output_kind}_test": new.output}
+    labels = problem.roles.labels(table)
+    if labels is None or not labels[1].any():
+        return given
+    return given | {"y_test": [label if k else None for label, k in zip(*labels, strict=True)]}
 
 
 def _costs(text: str | None, problem: Problem) -> Any:
@@ -257,7 +263,9 @@ def _costs(text: str | None, problem: Problem) -> Any:
     return matrix
 
 
-def _command_to_copy(report: Report, table: str, roles: dict[str, Any]) -> str | None:
+def _command_to_copy(
+    report: Report, table: str, roles: dict[str, Any], read_so: list[str]
+) -> str | None:
     """Return what to type next, where a calibrator is what is recommended."""
     recommended = report.method(report.verdict.recommended) if report.comparison else None
     if recommended is None or recommended.scope not in ("global", "local"):
@@ -265,10 +273,13 @@ def _command_to_copy(report: Report, table: str, roles: dict[str, Any]) -> str |
     known = {name: value for name, value in roles.items() if name not in ("by", "time")}
     method = [] if recommended.method == "hybrid" else ["--method", recommended.method]
     file = f"{inputs.stem_of(table)}.hetcal"
+    kind = ".csv" if table == "-" else "".join(Path(table).suffixes[-2:])
     return "\n".join(
         [
-            inputs.command_line("fit", table, *inputs.arguments_of(known), *method, "-o", file),
-            inputs.command_line("apply", file, "NEW.csv", "-o", "calibrated.csv"),
+            inputs.command_line(
+                "fit", table, *inputs.arguments_of(known), *read_so, *method, "-o", file
+            ),
+            inputs.command_line("apply", file, f"NEW{kind}", *read_so, "-o", f"calibrated{kind}"),
         ]
     )
 
@@ -310,7 +321,10 @@ def _show(report: Report, target: Path, json: str | None, *, quiet: bool) -> Non
     if report.comparison:
         console.print()
         lines(text.comparison_lines(report))
-    lines(text.subgroup_lines(report, width) + text.support_lines(report))
+    more = text.subgroup_lines(report, width) + text.test_lines(report)
+    more += text.support_lines(report)
+    if more:
+        lines(more)
     if report.warnings:
         lines(text.warning_lines(report, width), "yellow")
     written = [f"Report: {target}"] + ([] if json is None else [f"Numbers: {json}"])

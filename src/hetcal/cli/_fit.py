@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetcal.cli import _options as options
+from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, results
 from hetcal.cli._working import file_size, tell, working
 
@@ -61,6 +62,7 @@ def fit(
     ] = False,
     format: options.Format = None,
     encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
@@ -85,7 +87,8 @@ def fit(
     }
     calm = quiet or as_json
     with working(f"Reading {table}", quiet=calm) as say:
-        outcome = _Fit(table, out, roles, method, preserve, format, encoding, overwrite)
+        how = inputs.reading(format, encoding, decimal)
+        outcome = _Fit(table, out, roles, method, preserve, how, overwrite)
         outcome.run(say, forget_features=forget_features)
     if as_json:
         typer.echo(json.dumps(outcome.facts(), indent=2))
@@ -93,13 +96,10 @@ def fit(
         outcome.show(quiet=quiet)
 
 
-# For shell completion, which must not wait for the calibrators; a test keeps it complete.
-_METHODS = [
-    "hybrid",
-    "swc",
-    "swc-hh",
-    "sba",
-    "sbaw",
+# Known here, so that neither shell completion nor whoever mistyped a column waits for the
+# calibrators; a test compares them with the calibrators themselves.
+_LOCAL = ("hybrid", "swc", "swc-hh", "sba", "sbaw")
+_GLOBAL = (
     "temperature",
     "bcts",
     "platt",
@@ -108,7 +108,8 @@ _METHODS = [
     "isotonic",
     "histogram",
     "uncalibrated",
-]
+)
+_METHODS = [*_LOCAL, *_GLOBAL]
 
 
 class _Fit:
@@ -121,35 +122,31 @@ class _Fit:
         roles: dict[str, Any],
         method: str,
         preserve: str | None,
-        format: str | None,
-        encoding: str,
+        how: dict[str, Any],
         overwrite: bool,
     ):
         self.started = time.perf_counter()
-        from hetcal._exceptions import InputError
-        from hetcal.calibration.registry import get_calibrator
         from hetcal.io.writing import check_target
 
         self.table, self.out, self.roles, self.method = table, out, roles, method
-        self.preserve, self.format, self.encoding = preserve, format, encoding
+        self.preserve, self.how = preserve, how
         check_target(out, overwrite=overwrite)
-        try:  # a wrong name is known before the table is read
-            self.local = get_calibrator(method, preserve=preserve).uses_features
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        _check_choices(method, preserve)
+        self.local = method in _LOCAL
 
     def run(self, say: Any, *, forget_features: bool) -> None:
-        from hetcal.io import save
         from hetcal.io.columns import read_problem
         from hetcal.io.tables import read_table
 
-        table = read_table(self.table, format=self.format, encoding=self.encoding)
+        table = read_table(self.table, **self.how)
         self.problem: Problem = read_problem(table, **self.roles, use_features=self.local)
         say(f"Fitting {self.method} on {self.problem.n_items:,} items")
         self.calibrator, self.warnings = self._fitted()
         say("Measuring")
         self._measure()
         say(f"Saving {self.out}")
+        from hetcal.io import save
+
         self.forget_features = forget_features
         save(
             self.calibrator,
@@ -303,11 +300,26 @@ class _Fit:
         return None if experts is None else experts.sort_values("weight", ascending=False)
 
     def _next_command(self) -> str:
-        import shlex
-
         new = "new" + ("".join(Path(self.table).suffixes[-2:]) if self.table != "-" else ".csv")
         output = new.replace("new", "calibrated", 1)
-        return f"hetcal apply {shlex.quote(str(self.out))} {new} -o {output}"
+        read_so = inputs.arguments_of(inputs.unusual(self.how))
+        return inputs.command_line("apply", str(self.out), new, *read_so, "-o", output)
+
+
+def _check_choices(method: str, preserve: str | None) -> None:
+    """Raise for a wrong name before the table is read."""
+    from hetcal._exceptions import InputError
+
+    if method not in _METHODS:
+        from difflib import get_close_matches
+
+        close = get_close_matches(method.lower(), _METHODS, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"Unknown method {method!r}.{hint} Known names: {', '.join(_METHODS)}.")
+    if preserve not in (None, "label"):
+        raise InputError(
+            f"Unknown --preserve {preserve!r}. Pass --preserve label, or leave it out."
+        )
 
 
 def _experts_table(experts: Any) -> Table:

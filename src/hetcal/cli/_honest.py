@@ -10,7 +10,6 @@ from sklearn.base import clone
 
 from hetcal.calibration.hybrid.problem import make_folds
 from hetcal.io.problem import Problem
-from hetcal.kernels import forest as kernel
 
 Matrix = NDArray[np.float64]
 
@@ -27,22 +26,9 @@ def honest_proba(calibrator: Any, problem: Problem) -> Matrix | None:
 
 
 def honest_support(calibrator: Any) -> Matrix | None:
-    """Return the support of the calibration items, each without itself; None where there is none.
-
-    What a new item's support can be compared with.
-    """
+    """Return the support of the calibration items, each as if it were new; None without any."""
     calibrator = getattr(calibrator, "calibrator_", calibrator)
-    if hasattr(calibrator, "families_"):
-        family = calibrator._proximity()
-        index, queries = kernel.out_of_bag_pair(family.forest_, family.leaves_)
-        votes = kernel.neighbour_vote(
-            index, queries, np.zeros(index.n_items, dtype=np.int64), 1, weight=family.weight_
-        )
-        return votes.votes[:, 0]
-    if hasattr(calibrator, "similarity_"):
-        rule = calibrator._rule(calibrator._threshold(calibrator.scores_, None))
-        return calibrator.similarity_.honest_vote(calibrator.voters_, rule).support
-    return None
+    return calibrator.honest_support() if hasattr(calibrator, "honest_support") else None
 
 
 def brier_losses(proba: Matrix, problem: Problem) -> Matrix:

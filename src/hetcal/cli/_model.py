@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hetcal._exceptions import InputError
-from hetcal.io.roles import TableRoles
+
+if TYPE_CHECKING:
+    from hetcal.io.roles import TableRoles
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class LoadedModel:
 
 def load_model(path: Path) -> LoadedModel:
     """Load a calibrator that ``hetcal fit`` wrote."""
-    from hetcal.io import describe, load
+    from hetcal.io import TableRoles, describe, load
 
     described = describe_file(path, describe)
     metadata = described["metadata"]

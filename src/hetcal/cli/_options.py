@@ -124,6 +124,15 @@ Encoding = Annotated[
     str,
     typer.Option("--encoding", help="Of a CSV file.", rich_help_panel=_FILES),
 ]
+Decimal = Annotated[
+    str,
+    typer.Option(
+        "--decimal",
+        metavar="SIGN",
+        help="Decimal sign of a CSV file: a point, or a comma as Excel writes it in many places.",
+        rich_help_panel=_FILES,
+    ),
+]
 Overwrite = Annotated[
     bool,
     typer.Option("--overwrite", help="Replace the output if it is there.", rich_help_panel=_FILES),

@@ -15,13 +15,24 @@ if TYPE_CHECKING:
 _FLAGS = frozenset({"percent", "drop_missing"})
 
 
-def read(table: str, roles: dict[str, Any], format: Any, encoding: str) -> Problem:
+def reading(format: Any, encoding: str, decimal: str) -> dict[str, Any]:
+    """Return how a table is read; what is not the usual way is part of every command to copy."""
+    kind = None if format is None else str(format)
+    return {"format": kind, "encoding": encoding, "decimal": decimal}
+
+
+def unusual(how: dict[str, Any]) -> dict[str, Any]:
+    """Return what must be typed to read a table so."""
+    usual = reading(None, "utf-8", ".")
+    return {name: value for name, value in how.items() if value != usual[name]}
+
+
+def read(table: str, roles: dict[str, Any], how: dict[str, Any]) -> Problem:
     """Return the calibration items of a table that has features."""
     from hetcal.io.columns import read_problem
     from hetcal.io.tables import read_table
 
-    kind = None if format is None else str(format)
-    problem = read_problem(read_table(table, format=kind, encoding=encoding), **roles)
+    problem = read_problem(read_table(table, **how), **roles)
     if problem.X is None:
         raise InputError(
             "No column is left for the features. Name some with --features, or see how good the "

@@ -9,7 +9,8 @@ from hetcal._exceptions import FileFormatError
 
 if TYPE_CHECKING:
     from hetcal.io.columns import read_problem
-    from hetcal.io.file import describe, load, save
+    from hetcal.io.describing import describe
+    from hetcal.io.file import load, save
     from hetcal.io.problem import Problem
     from hetcal.io.roles import Items, TableRoles
     from hetcal.io.tables import open_table, read_batches, read_table
@@ -30,12 +31,13 @@ __all__ = [
     "save",
 ]
 
-# Tables are read without waiting for the calibrators; every other name is in ``file``.
-_TABLES = {
+# Tables and descriptions are read without waiting for the calibrators; the rest is in ``file``.
+_LIGHT = {
     "Items": "roles",
     "Problem": "problem",
     "TableRoles": "roles",
     "TableWriter": "writing",
+    "describe": "describing",
     "open_table": "tables",
     "read_batches": "tables",
     "read_problem": "columns",
@@ -47,4 +49,4 @@ def __getattr__(name: str) -> Any:
     # On first use: whoever only reads a table does not wait for the calibrators.
     if name not in __all__:
         raise AttributeError(f"module 'hetcal.io' has no attribute {name!r}")
-    return getattr(import_module(f"hetcal.io.{_TABLES.get(name, 'file')}"), name)
+    return getattr(import_module(f"hetcal.io.{_LIGHT.get(name, 'file')}"), name)

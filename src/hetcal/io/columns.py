@@ -16,10 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal._validation.containers import as_frame
 from hetcal.io.class_columns import ClassMatch, match_classes, match_positive
 from hetcal.io.features import TableFeatures, read_features
-from hetcal.io.kinds import as_labels, as_levels, as_numbers, values_of
+from hetcal.io.kinds import as_labels, as_levels, as_numbers, as_table, values_of
 from hetcal.io.output_columns import both_classes, missing_rows, read_output, row_numbers
 from hetcal.io.problem import Problem
 from hetcal.io.roles import TableRoles
@@ -141,7 +140,7 @@ def read_problem(
 
 
 def _checked_frame(table: Any) -> nw.DataFrame:
-    frame = as_frame(table)
+    frame = as_table(table)
     if frame is None:
         raise TypeError(
             f"Expected a table with named columns (pandas, polars, Arrow); got "

@@ -24,6 +24,7 @@ from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 from hetcal.io.silent import SilentFamily, without_silent
 from hetcal.kernels import forest as kernel
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
+from hetcal.monitor import SupportMonitor
 from hetcal.similarity.base import BaseSimilarity, Matrix
 from hetcal.similarity.combined import CombinedSimilarity
 from hetcal.similarity.forest import ForestProximity, LeafSimilarity
@@ -69,6 +70,23 @@ class LeafSums(BaseSimilarity):
         if not rule.everyone:
             _not_available("A vote among some of the calibration items")
         mass = kernel.vote(self.forest_, Z, self.mass_, self.n_jobs) / self.forest_.n_trees
+        return Ballot(mass, mass.sum(axis=1))
+
+    def vote_by_some_trees(
+        self,
+        Z: Any,
+        voters: Voters,
+        rule: VoteRule,
+        n_trees: NDArray[Any],
+        rng: np.random.Generator,
+    ) -> Ballot:
+        """Let everyone vote, by so many trees per row."""
+        if not rule.everyone:
+            _not_available("A vote among some of the calibration items")
+        leaves = kernel.apply(self.forest_, Z, self.n_jobs)
+        leaves = kernel.leaves_of_some_trees(leaves, n_trees, rng)
+        counted = np.maximum((leaves >= 0).sum(axis=1, keepdims=True), 1)
+        mass = kernel.vote_leaves(leaves, self.mass_) / counted
         return Ballot(mass, mass.sum(axis=1))
 
     def fit(
@@ -152,6 +170,8 @@ def forget_features(calibrator: Any) -> Any:
     """
     if isinstance(calibrator, GlobalCalibrator):
         return calibrator
+    if isinstance(calibrator, SupportMonitor):
+        return _forget_in_monitor(calibrator)
     if isinstance(calibrator, LocallyCalibratedClassifier | LabelPreserving):
         copied = copy.copy(calibrator)
         copied.calibrator_ = forget_features(calibrator.calibrator_)
@@ -161,6 +181,18 @@ def forget_features(calibrator: Any) -> Any:
     if isinstance(calibrator, SimilarityCalibrator):
         return _forget_similarity(calibrator)
     raise TypeError(f"hetcal.save cannot tell what {type(calibrator).__name__} knows of features.")
+
+
+def _forget_in_monitor(monitor: SupportMonitor) -> SupportMonitor:
+    if monitor.scorer_.distance is not None and monitor.scorer_.distance.holds_items:
+        raise ValueError(
+            "forget_features: SupportMonitor(distance='nearest') compares with the features of "
+            "remembered items. Save it without forget_features, or use distance='isolation'."
+        )
+    copied, copied.scorer_ = copy.copy(monitor), copy.copy(monitor.scorer_)
+    copied.calibrator_ = copied.scorer_.calibrator = forget_features(monitor.calibrator_)
+    copied.calibrator = copied.calibrator_
+    return copied
 
 
 def keeps_leaf_numbers(calibrator: Any) -> bool:
@@ -194,6 +226,8 @@ def _forget_similarity(calibrator: SimilarityCalibrator) -> SimilarityCalibrator
         )
     copied = _forgetful_copy(FeaturelessSimilarityCalibrator, calibrator)
     copied._honest = calibrator.out_of_sample_proba_  # cannot be computed any more later
+    calibrator.honest_support()  # nor can this
+    copied._honest_support = calibrator._honest_support
     copied._Z_grouped = None
     if isinstance(similarity, LeafSimilarity):
         copied.similarity_ = _forget_leaves(similarity, calibrator)

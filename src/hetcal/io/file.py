@@ -1,4 +1,4 @@
-"""Saving, loading and describing calibrators."""
+"""Saving and loading calibrators."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ from hetcal._version import __version__
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 from hetcal.io import container, featureless
+from hetcal.io.describing import describe
 from hetcal.io.tree import Decoder, Encoder
 from hetcal.io.trial import encoder_of, try_prediction
+from hetcal.monitor import SupportMonitor
+
+__all__ = ["describe", "load", "save"]
 
 _MOST_NAMED = 1000
 
@@ -38,7 +42,8 @@ def save(
     calibrator : fitted calibrator
         Any calibrator of :mod:`hetcal.calibration`; a
         :class:`~hetcal.LocallyCalibratedClassifier` only around
-        :class:`~hetcal.PrecomputedProba` (else save its ``calibrator_``).
+        :class:`~hetcal.PrecomputedProba` (else save its ``calibrator_``). A
+        :class:`~hetcal.SupportMonitor` with its calibrator and everything it has counted.
     path : str or path
         Where to; by custom ``something.hetcal``. A file that is there is replaced in one step.
     forget_features : bool, default=False
@@ -71,12 +76,15 @@ def save(
     >>> describe(path)["metadata"]
     {'made by': 'Ann'}
     """
-    if not isinstance(calibrator, BaseCalibrator | LocallyCalibratedClassifier):
+    if isinstance(calibrator, SupportMonitor):
+        calibrator.frame()  # fits itself where that needs nothing, or says what it needs
+    elif isinstance(calibrator, BaseCalibrator | LocallyCalibratedClassifier):
+        check_is_fitted(calibrator, "classes_")
+    else:
         raise TypeError(
             f"hetcal.save stores calibrators; got {type(calibrator).__name__}. Pass a fitted "
             "calibrator from hetcal.calibration."
         )
-    check_is_fitted(calibrator, "classes_")
     if forget_features:
         calibrator = featureless.forget_features(calibrator)
     encoder = Encoder()
@@ -126,36 +134,6 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = container.DEFAULT_LIM
     return calibrator
 
 
-def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a file holds and how it was made, without loading its arrays.
-
-    Returns
-    -------
-    dict
-        - ``format_version``, ``file_bytes``, ``array_bytes`` (in memory), ``n_arrays``;
-        - ``made``: versions of hetcal, NumPy and scikit-learn, and the date;
-        - ``calibrator``: ``kind``, ``n_items``, ``classes``, ``input`` (y_proba or logits),
-          ``features`` (name, kind, number of levels), ``n_features``, ``settings``,
-          ``forget_features``, ``leaf_numbers`` (whether the file says in which leaves each
-          calibration item lies);
-        - ``metadata``: the notes of whoever saved it.
-    """
-    try:
-        manifest, size, version = container.read_manifest(Path(path))
-        table = manifest["arrays"]
-        described = {
-            "format_version": version,
-            "file_bytes": size,
-            "n_arrays": len(table),
-            "array_bytes": sum(container.raw_bytes(entry, i) for i, entry in enumerate(table)),
-        }
-        return described | {name: manifest[name] for name in ("made", "calibrator", "metadata")}
-    except FileFormatError as error:
-        raise FileFormatError(f"{Path(path).name}: {error}") from error
-    except (KeyError, TypeError) as error:
-        raise FileFormatError(f"{Path(path).name}: the description is incomplete.") from error
-
-
 def _versions() -> dict[str, str]:
     return {"hetcal": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__}
 
@@ -195,7 +173,7 @@ def _summary(calibrator: Any, forgotten: bool) -> dict[str, Any]:
         "features": None if encoder is None else _features(encoder),
         "settings": {k: _shown(v) for k, v in inner.get_params(deep=False).items()},
         "forget_features": bool(forgotten),
-        "leaf_numbers": featureless.keeps_leaf_numbers(calibrator),
+        "leaf_numbers": featureless.keeps_leaf_numbers(inner),
     }
 
 

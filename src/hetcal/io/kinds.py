@@ -23,6 +23,16 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{4}(
 _DATES_LOOKED_AT = 1000
 
 
+def as_table(data: Any) -> nw.DataFrame | None:
+    """Return a narwhals view of a pandas, polars or Arrow table; None for anything else.
+
+    The same as in ``_validation``, which would load scikit-learn first: who mistyped a column
+    should not wait for that.
+    """
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
 def kind_of(series: nw.Series) -> str:
     """Return the kind of a column.
 

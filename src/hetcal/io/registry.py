@@ -16,6 +16,7 @@ from hetcal.io import (
     silent,
     specs_calibration,
     specs_heterogeneity,
+    specs_monitor,
     specs_similarity,
 )
 from hetcal.io.spec import Spec
@@ -30,6 +31,7 @@ _BY_NAME: dict[str, Spec] = {
         specs_similarity.SPECS,
         specs_heterogeneity.SPECS,
         specs_calibration.SPECS,
+        specs_monitor.SPECS,
     )
     for spec in specs
 }

@@ -12,10 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal._validation.containers import as_frame
-from hetcal.io.kinds import as_feature
+from hetcal.io.kinds import as_feature, as_labels, as_table
 from hetcal.io.output_columns import both_classes, missing_rows, read_output, row_numbers
 from hetcal.io.selection import did_you_mean, listed
+from hetcal.io.text import as_text
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class TableRoles:
         leave_missing : bool, default=False
             Whether rows without a probability are let through (see ``known``) or an error.
         """
-        frame = as_frame(table)
+        frame = as_table(table)
         if frame is None:
             raise TypeError(f"Expected a table with named columns; got {type(table).__name__}.")
         self._check_columns(frame.columns)
@@ -135,6 +135,27 @@ class TableRoles:
         X, unknown = self._features(frame, first_row)
         missing = np.zeros(len(given), bool) if X is None else X.isna().any(axis=1).to_numpy()
         return Items(X, output, self.output_kind, ~absent, missing, unknown)
+
+    def labels(self, table: Any) -> tuple[NDArray, NDArray[np.bool_]] | None:
+        """Return the labels of a later table, and which rows have one; None without the column.
+
+        Where there is no label, the first class stands in its place.
+        """
+        frame = as_table(table)
+        if frame is None or self.label not in frame.columns:
+            return None
+        classes = {as_text(label).strip(): label for label in self.classes}
+        texts = [None if text is None else text.strip() for text in as_labels(frame[self.label])]
+        unknown = sorted({text for text in texts if text is not None and text not in classes})
+        if unknown:
+            raise InputError(
+                f"Column {self.label!r} of the new rows holds {listed(unknown, 3)}; the classes "
+                f"are {listed(list(classes), 5)}. Correct the labels, or leave the column out."
+            )
+        known = np.array([text is not None for text in texts], dtype=bool)
+        first = self.classes[0]
+        values = [first if text is None else classes[text] for text in texts]
+        return np.array(values, dtype=np.array(self.classes).dtype), known
 
     def _features(
         self, frame: nw.DataFrame, first_row: int

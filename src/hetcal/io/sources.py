@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Protocol
 
@@ -14,6 +15,11 @@ import pandas as pd
 from hetcal._exceptions import InputError
 
 _DELIMITERS = ",;\t|"
+# Numbers with a decimal comma, and dots between thousands: 0,25  1.234,5  1.234  2,5e-3  40,5 %
+_COMMA_NUMBER = re.compile(
+    r"\s*[+-]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?(e[+-]?\d+)?\s*%?\s*", re.IGNORECASE
+)
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _GZIP, _ZIP, _PARQUET, _ARROW = b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1"
 
 
@@ -35,13 +41,17 @@ class CsvSource:
 
     n_rows: int | None = None
 
-    def __init__(self, stream: BinaryIO, path: str, encoding: str):
-        self._raw, self._path = stream, path
+    def __init__(self, stream: BinaryIO, path: str, encoding: str, decimal: str = "."):
+        if decimal not in (".", ","):
+            raise InputError(f"Unknown decimal sign {decimal!r}. Choose '.' or ','.")
+        self._raw, self._path, self._decimal = stream, path, decimal
         self._size = _size_of(stream)
         start = stream.peek(8)[:8]  # type: ignore[attr-defined]
         _refuse_other_kinds(start, path)
         unpacked: Any = gzip.GzipFile(fileobj=stream) if start[:2] == _GZIP else stream
         if encoding.lower().replace("-", "") == "utf8":
+            if start[:2] in _UTF16:
+                raise InputError(f"{path} is UTF-16 text. Pass --encoding utf-16 (encoding=).")
             encoding = "utf-8-sig"  # a byte order mark is no part of the first column's name
         lines = io.TextIOWrapper(unpacked, encoding=encoding, newline="")
         self._lines = lines
@@ -81,7 +91,7 @@ class CsvSource:
     def _filled_rows(self, width: int) -> Iterator[list[str]]:
         for row in self._rows:
             if len(row) == width:
-                yield row
+                yield row if self._decimal == "." else [_with_point(cell) for cell in row]
             elif row:  # an empty line is no row
                 raise InputError(
                     f"{self._path}: line {self._rows.line_num} has {len(row)} fields where the "
@@ -153,6 +163,19 @@ class ArrowSource:
     def done(self) -> float | None:
         """Return the share that has been read, where that is known."""
         return min(1.0, self._raw.tell() / self._size) if self._size else None
+
+
+def _with_point(cell: str) -> str:
+    """Return a number with a decimal comma as Python writes it; other text as it is.
+
+    Examples
+    --------
+    >>> [_with_point(cell) for cell in ("0,25", "1.234,5", "1.234", "01.02.2024", "a,b", "")]
+    ['0.25', '1234.5', '1234', '01.02.2024', 'a,b', '']
+    """
+    if not _COMMA_NUMBER.fullmatch(cell):
+        return cell
+    return cell.replace(".", "").replace(",", ".")
 
 
 def _size_of(stream: BinaryIO) -> int | None:

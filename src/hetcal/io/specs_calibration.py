@@ -135,6 +135,7 @@ def _check_similarity(calibrator: SimilarityCalibrator) -> None:
     if groups is not None:
         check_codes(calibrator, groups, n, n)
     expect(honest is None or is_array(honest, "f", (n, K)), calibrator, "has no honest predictions")
+    _check_honest_support(calibrator)
     Z = calibrator._Z_grouped
     expect(Z is None or Z.shape[0] == n, calibrator, "has other items in groups")
     hidden = calibrator.heterogeneity_
@@ -146,8 +147,22 @@ def _check_similarity(calibrator: SimilarityCalibrator) -> None:
     expect(mass is None or mass.n_classes == K, calibrator, "has leaf sums of other classes")
 
 
+def _check_honest_support(calibrator: Any) -> None:
+    stored = getattr(calibrator, "_honest_support", None)
+    if stored is None:  # computed when it is asked for, or never
+        return
+    expect(isinstance(stored, tuple) and len(stored) == 2, calibrator, "has no honest support")
+    values, n_trees = stored
+    good = is_array(values, "f", (None,)) and np.isfinite(values).all() and (values >= 0).all()
+    expect(good and len(values) > 0, calibrator, "has no honest support")
+    counted = n_trees is None or is_array(n_trees, "i", (len(values),))
+    expect(counted, calibrator, "has honest support by no trees")
+    expect(n_trees is None or in_range(n_trees, 0, 1 << 31), calibrator, "has too many trees")
+
+
 def _check_hybrid(calibrator: HybridCalibrator) -> None:
     _check_base(calibrator)
+    _check_honest_support(calibrator)
     _check_classes(calibrator)
     expect(isinstance(calibrator.encoder_, FeatureEncoder), calibrator, "has no encoder")
     check_families(calibrator)
@@ -210,6 +225,9 @@ def _without_caches(spec: Spec) -> Spec:
     def pack(calibrator: SimilarityCalibrator) -> dict[str, Any]:
         state = spec.pack(calibrator)
         if state.get("_honest") is not None:
+            if state.get("_Z_grouped") is not None:  # this needs them too
+                calibrator.honest_support()
+                state["_honest_support"] = calibrator._honest_support
             state["_Z_grouped"] = None
         return state
 
@@ -218,13 +236,16 @@ def _without_caches(spec: Spec) -> Spec:
 
 def _similarity_spec(cls: type) -> Spec:
     spec = plain(
-        cls, names=("_honest", "_Z_grouped"), may_miss=("_Z_grouped",), check=_check_similarity
+        cls,
+        names=("_honest", "_honest_support", "_Z_grouped"),
+        may_miss=("_Z_grouped",),
+        check=_check_similarity,
     )
     return _without_caches(spec)
 
 
 def _hybrid_spec(cls: type) -> Spec:
-    spec = plain(cls, check=_check_hybrid)
+    spec = plain(cls, names=("_honest_support",), check=_check_hybrid)
 
     def pack(calibrator: HybridCalibrator) -> dict[str, Any]:
         state = spec.pack(calibrator)

@@ -40,6 +40,10 @@ def check_families(calibrator: HybridCalibrator) -> None:
     expect(good, calibrator, "has no global maps")
     mute = any(part and isinstance(f, SilentFamily) for part, f in zip(base, families, strict=True))
     expect(not mute, calibrator, "has a global map that says nothing")
+    rows = calibrator.calibration_rows_
+    voters = [f.codes_ for f in families + bystanders if isinstance(f, ProximityFamily)]
+    good = is_array(rows, "i", (None,)) and all(len(rows) == len(codes) for codes in voters)
+    expect(good, calibrator, "does not know its items")
     weights = calibrator.weights_
     expect(is_array(weights, "f", (None,)), calibrator, "has no weights")
     expect((weights >= 0).all() and (weights <= 1 + 1e-9).all(), calibrator, "has wrong weights")

@@ -101,7 +101,13 @@ def table_format(path: str | Path, format: str | None = None) -> str:
     return found
 
 
-def read_table(path: str | Path, *, format: str | None = None, encoding: str = "utf-8") -> Any:
+def read_table(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    encoding: str = "utf-8",
+    decimal: str = ".",
+) -> Any:
     """Read a whole table.
 
     Parameters
@@ -112,13 +118,15 @@ def read_table(path: str | Path, *, format: str | None = None, encoding: str = "
         By default known by the name of the file.
     encoding : str, default="utf-8"
         Of a CSV file.
+    decimal : {".", ","}, default="."
+        The decimal sign of a CSV file; with ``","``, dots stand between thousands.
 
     Returns
     -------
     table : pandas.DataFrame or pyarrow.Table
         A CSV file as a pandas table, anything else as an Arrow table.
     """
-    with open_table(path, format=format, encoding=encoding) as reader:
+    with open_table(path, format=format, encoding=encoding, decimal=decimal) as reader:
         batches = list(reader.batches(BATCH_ROWS))
     if isinstance(batches[0], pd.DataFrame):
         text = pd.concat(batches, ignore_index=True) if len(batches) > 1 else batches[0]
@@ -134,6 +142,7 @@ def read_batches(
     *,
     format: str | None = None,
     encoding: str = "utf-8",
+    decimal: str = ".",
 ) -> Iterator[Any]:
     """Yield a table in batches of at most ``batch_rows`` rows, at least one batch.
 
@@ -143,13 +152,17 @@ def read_batches(
         The cells of a CSV file are text; :meth:`hetcal.io.TableRoles.items` reads them as what the
         columns were at fit.
     """
-    with open_table(path, format=format, encoding=encoding) as reader:
+    with open_table(path, format=format, encoding=encoding, decimal=decimal) as reader:
         yield from reader.batches(batch_rows)
 
 
 @contextlib.contextmanager
 def open_table(
-    path: str | Path, *, format: str | None = None, encoding: str = "utf-8"
+    path: str | Path,
+    *,
+    format: str | None = None,
+    encoding: str = "utf-8",
+    decimal: str = ".",
 ) -> Iterator[Reader]:
     """Open a table for reading; see :func:`read_table` for the parameters."""
     kind = table_format(path, format)
@@ -158,7 +171,7 @@ def open_table(
         with _readable_errors(path, encoding):
             source: CsvSource | ParquetSource | ArrowSource
             if kind == "csv":
-                source = CsvSource(stream, str(path), encoding)
+                source = CsvSource(stream, str(path), encoding, decimal)
                 closing.callback(source.let_go)
             else:
                 need_pyarrow(f"{path} is a {kind} table")

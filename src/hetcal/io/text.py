@@ -152,5 +152,8 @@ def _number_remedy(cell: str) -> str:
     if cell.rstrip().endswith("%"):
         return "If these are percentages, say so at fit: --percent (percent=True)."
     if "," in cell:
-        return "Write numbers with a decimal point and without separators, e.g. 1234.5."
+        return (
+            "If the comma is a decimal sign, pass --decimal , (decimal=','); else write numbers "
+            "without separators, e.g. 1234.5."
+        )
     return "Correct the cell, leave it empty if it is not known, or use another column."

@@ -13,6 +13,7 @@ from hetcal._exceptions import FileFormatError
 from hetcal._validation import FeatureEncoder
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
+from hetcal.monitor import SupportMonitor
 
 
 def encoder_of(calibrator: Any) -> FeatureEncoder | None:
@@ -27,6 +28,10 @@ def encoder_of(calibrator: Any) -> FeatureEncoder | None:
 
 def try_prediction(calibrator: Any) -> None:
     """Predict one made-up item; anything but a row of probabilities refuses the file."""
+    if isinstance(calibrator, SupportMonitor):
+        try_prediction(calibrator.calibrator_)
+        _try_p_value(calibrator)
+        return
     n_classes = len(calibrator.classes_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about an item that nobody asked for
@@ -40,6 +45,16 @@ def try_prediction(calibrator: Any) -> None:
             raise FileFormatError(f"The file holds a {type(calibrator).__name__}, no calibrator.")
     if not isinstance(Q, np.ndarray) or Q.shape != (1, n_classes) or not np.isfinite(Q).all():
         raise FileFormatError("The file's calibrator does not return probabilities.")
+
+
+def _try_p_value(monitor: SupportMonitor) -> None:
+    inner = monitor.calibrator_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        output: dict[str, Any] = made_up_output(inner)
+        p = monitor.p_values(made_up_features(encoder_of(inner)), **output)
+    if p.shape != (1,) or not 0 <= p[0] <= 1:
+        raise FileFormatError("The file's monitor does not return p-values.")
 
 
 def made_up_features(encoder: FeatureEncoder | None, n_rows: int = 1) -> Any:

@@ -32,6 +32,7 @@ from hetcal.kernels.forest_neighbours import (
     top_items,
 )
 from hetcal.kernels.forest_out_of_bag import (
+    leaves_of_some_trees,
     out_of_bag_pair,
     out_of_bag_sum,
     out_of_bag_vote,
@@ -51,6 +52,7 @@ __all__ = [
     "from_sklearn",
     "leaf_class_mass",
     "leaf_frequencies",
+    "leaves_of_some_trees",
     "neighbour_vote",
     "out_of_bag_leaves",
     "out_of_bag_pair",

@@ -123,6 +123,18 @@ def voter_mass(
     return leaf_class_mass(forest.n_leaves, honest, codes, n_classes, share)
 
 
+def leaves_of_some_trees(
+    leaves: NDArray[np.int32], n_trees: NDArray[Any], rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """Return new rows' leaves with -1 in all but so many trees per row, drawn at random.
+
+    A calibration item that is out of bag meets about a third of the trees; a new row that is to be
+    compared with it must meet no more.
+    """
+    place = rng.random(leaves.shape).argsort(axis=1).argsort(axis=1)
+    return np.where(place < np.asarray(n_trees)[:, None], leaves, np.int32(-1))
+
+
 def _check_sense(sense: str) -> None:
     if sense not in SENSES:
         raise ValueError(f'Out of bag is meant for the "query" or the "voter"; got {sense!r}.')

@@ -4,17 +4,23 @@ matplotlib is imported when something is drawn, not before (``pip install 'hetca
 """
 
 from hetcal.plotting.comparison import ComparisonDisplay
+from hetcal.plotting.heterogeneity_curve import HeterogeneityCurveDisplay
 from hetcal.plotting.heterogeneity_map import HeterogeneityMapDisplay
 from hetcal.plotting.improvement import ImprovementDisplay
 from hetcal.plotting.learning_curve import LearningCurveDisplay
+from hetcal.plotting.monitor import MonitorDisplay
 from hetcal.plotting.reliability import ReliabilityDisplay
+from hetcal.plotting.subgroups import SubgroupsDisplay
 from hetcal.plotting.support import SupportDisplay
 
 __all__ = [
     "ComparisonDisplay",
+    "HeterogeneityCurveDisplay",
     "HeterogeneityMapDisplay",
     "ImprovementDisplay",
     "LearningCurveDisplay",
+    "MonitorDisplay",
     "ReliabilityDisplay",
+    "SubgroupsDisplay",
     "SupportDisplay",
 ]

@@ -25,7 +25,8 @@ _GAP = 0.9  # rows between calibrators and retrained models
 class ComparisonDisplay:
     """One metric of all methods of a comparison, the best on top.
 
-    Make one with :meth:`from_comparison`; :meth:`plot` draws it, :meth:`frame` gives the numbers.
+    Make one with :meth:`from_comparison` or :meth:`from_predictions`; :meth:`plot` draws it,
+    :meth:`frame` gives the numbers.
 
     Attributes
     ----------
@@ -69,6 +70,24 @@ class ComparisonDisplay:
         return cls(
             rows.loc[keys.sort_values(["kind", "order"]).index].reset_index(drop=True), metric
         )
+
+    @classmethod
+    def from_predictions(
+        cls, X: Any, y: Any, y_proba: Any, *, metric: str = "brier", **options: Any
+    ) -> Self:
+        """Compare all methods on these items, and take one metric out.
+
+        Parameters
+        ----------
+        X, y, y_proba : array-like
+            Labelled items that the classifier was not trained on.
+        metric : {"brier", "log_loss", "ece", "accuracy"}, default="brier"
+        **options
+            Of :func:`hetcal.compare`.
+        """
+        from hetcal.advice import compare
+
+        return cls.from_comparison(compare(X, y, y_proba=y_proba, **options), metric=metric)
 
     def frame(self) -> pd.DataFrame:
         """Return what is drawn, from top to bottom.

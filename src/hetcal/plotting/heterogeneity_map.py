@@ -22,7 +22,8 @@ _MARGIN = 0.08  # of the range of the points, around them
 class HeterogeneityMapDisplay:
     """Panels of values over a plane, in rows (classifiers) and columns (what is shown).
 
-    Make one with :meth:`from_functions`; :meth:`plot` draws it, :meth:`frame` gives the numbers.
+    Make one with :meth:`from_functions` or :meth:`from_estimator`; :meth:`plot` draws it,
+    :meth:`frame` gives the numbers.
 
     Attributes
     ----------
@@ -96,6 +97,32 @@ class HeterogeneityMapDisplay:
         if labels is not None:
             points = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "label": np.asarray(labels)})
         return cls(x, y, panels, tuple(hh_panels), points, feature_names)
+
+    @classmethod
+    def from_estimator(
+        cls, classifier: Any, hidden: Any, X: Any, *, labels: Any = None, resolution: int = 100
+    ) -> Self:
+        """Map what a classifier of two classes says, and the hidden heterogeneity beneath it.
+
+        Parameters
+        ----------
+        classifier : classifier
+            Fitted on two features; has ``predict_proba``.
+        hidden : HiddenHeterogeneity
+            Fitted with the classifier's probabilities.
+        X : array-like of shape (n, 2)
+            Items; the grid covers them.
+        labels : array-like of shape (n,), optional
+            Labels of the items; they are drawn over the maps if given.
+        resolution : int, default=100
+            Points per axis.
+        """
+        panels = {
+            "p": lambda points: classifier.predict_proba(points)[:, 1],
+            "HH": lambda points: hidden.score_samples(classifier.predict_proba(points)),
+        }
+        name = type(classifier).__name__
+        return cls.from_functions(X, {name: panels}, labels=labels, resolution=resolution)
 
     @property
     def grid(self) -> Matrix:

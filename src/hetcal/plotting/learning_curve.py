@@ -19,8 +19,8 @@ _DODGE = 0.06  # of a doubling, between the error bars of two methods
 class LearningCurveDisplay:
     """One metric of several methods at growing calibration sizes.
 
-    Make one with :meth:`from_learning_curve`; :meth:`plot` draws it, :meth:`frame` gives the
-    numbers.
+    Make one with :meth:`from_learning_curve` or :meth:`from_predictions`; :meth:`plot` draws it,
+    :meth:`frame` gives the numbers.
 
     Attributes
     ----------
@@ -58,6 +58,25 @@ class LearningCurveDisplay:
         rows = curve.frame()
         rows = rows[rows["metric"] == metric].drop(columns="metric")
         return cls(rows.reset_index(drop=True), metric)
+
+    @classmethod
+    def from_predictions(
+        cls, X: Any, y: Any, y_proba: Any, *, metric: str = "brier", **options: Any
+    ) -> Self:
+        """Measure the learning curve on these items, and take one metric out.
+
+        Parameters
+        ----------
+        X, y, y_proba : array-like
+            Labelled items that the classifier was not trained on.
+        metric : {"brier", "log_loss", "accuracy"}, default="brier"
+        **options
+            Of :func:`hetcal.learning_curve`.
+        """
+        from hetcal.advice import learning_curve
+
+        curve = learning_curve(X, y, y_proba=y_proba, **options)
+        return cls.from_learning_curve(curve, metric=metric)
 
     def frame(self) -> pd.DataFrame:
         """Return what is drawn: ``method``, ``size``, ``value``, ``standard_error``, ``note``."""

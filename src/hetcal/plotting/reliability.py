@@ -24,7 +24,8 @@ _N_COUNT_BARS = 20
 class ReliabilityDisplay:
     """Observed frequency against predicted probability, in bins, with bands and counts.
 
-    Make one with :meth:`from_predictions`; :meth:`plot` draws it, :meth:`frame` gives the numbers.
+    Make one with :meth:`from_predictions` or :meth:`from_estimator`; :meth:`plot` draws it,
+    :meth:`frame` gives the numbers.
 
     Attributes
     ----------
@@ -120,6 +121,36 @@ class ReliabilityDisplay:
             confidence=confidence,
             name=name,
         )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Compute the diagram of what a classifier or calibrator says about labelled items.
+
+        Parameters
+        ----------
+        estimator : classifier or calibrator
+            Fitted; has ``predict_proba`` and ``classes_``.
+        X : array-like or table of shape (n, d)
+            Items that it was not trained on.
+        y : array-like of shape (n,)
+            Their labels.
+        y_proba, logits : array-like of shape (n, K), optional
+            For a calibrator: the classifier's output on these items.
+        **options
+            Of :meth:`from_predictions`.
+        """
+        given = {"y_proba": y_proba, "logits": logits}
+        said = estimator.predict_proba(X, **{k: v for k, v in given.items() if v is not None})
+        return cls.from_predictions(y, said, classes=estimator.classes_, **options)
 
     def frame(self, part: str = "curve") -> pd.DataFrame:
         """Return what is drawn, as a table.

@@ -20,7 +20,8 @@ _COLORS = (BLUE, VERMILION, *(color for color in PALETTE if color not in (BLUE, 
 class SupportDisplay:
     """Histogram of calibration support, stacked by group of items.
 
-    Make one with :meth:`from_support`; :meth:`plot` draws it, :meth:`frame` gives the numbers.
+    Make one with :meth:`from_support` or :meth:`from_estimator`; :meth:`plot` draws it,
+    :meth:`frame` gives the numbers.
 
     Attributes
     ----------
@@ -94,6 +95,26 @@ class SupportDisplay:
             raise ValueError(f"{_NAME}: order leaves out {sorted(missing)}. Name every group.")
         counts = {str(name): np.histogram(values[names == name], edges)[0] for name in order}
         return cls(edges, counts, float(np.median(values)))
+
+    @classmethod
+    def from_estimator(
+        cls, calibrator: Any, X: Any, *, groups: Any = None, n_bins: int = 25, **output: Any
+    ) -> Self:
+        """Count items by the support that a fitted calibrator has for them.
+
+        Parameters
+        ----------
+        calibrator : SimilarityCalibrator or HybridCalibrator
+            Fitted.
+        X : array-like or table of shape (n, d)
+            New items.
+        groups, n_bins
+            As in :meth:`from_support`.
+        **output
+            The classifier's output on these items, ``y_proba=`` or ``logits=``.
+        """
+        support = calibrator.support(X, **output)
+        return cls.from_support(support, groups=groups, n_bins=n_bins)
 
     @property
     def peak(self) -> float:

@@ -77,6 +77,23 @@ class LeafSimilarity(BaseSimilarity):
             return self._from_sums(kernel.vote(self.forest_, Z, mass, self.n_jobs))
         return self.counted_vote(Z, voters, rule)
 
+    def vote_by_some_trees(
+        self,
+        Z: Any,
+        voters: Voters,
+        rule: VoteRule,
+        n_trees: NDArray[Any],
+        rng: np.random.Generator,
+    ) -> Ballot:
+        """Vote as :meth:`vote` does, but by so many trees per row, drawn at random."""
+        leaves = kernel.apply(self.forest_, Z, self.n_jobs)
+        leaves = kernel.leaves_of_some_trees(leaves, n_trees, rng)
+        queries = kernel.queries_from_leaves(leaves)
+        if rule.everyone:
+            mass = kernel.vote_leaves(leaves, self._leaf_mass(voters)) / queries.n_trees[:, None]
+            return Ballot(mass, mass.sum(axis=1))
+        return self._by_index(self._leaf_items(), queries, voters, rule)
+
     def counted_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
         """Vote through the inverted index, which also gives the sum of squared weights."""
         return self._by_index(self._leaf_items(), self._queries(Z), voters, rule)

@@ -20,6 +20,7 @@ from hetcal._validation import (
     weights_as_counts,
 )
 from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
+from hetcal.calibration.honest_support import HonestSupport, Reference
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.problem import Problem, make_folds, rows_of
@@ -38,7 +39,7 @@ _BLOCK_ROWS = 1 << 14
 _LITTLE_RELIANCE = 0.01
 
 
-class HybridCalibrator(BaseCalibrator):
+class HybridCalibrator(HonestSupport, BaseCalibrator):
     """Blend global maps, votes of similar items and retrained models by their honest predictions.
 
     Every expert predicts each calibration item without having used its label. Convex weights then
@@ -86,6 +87,8 @@ class HybridCalibrator(BaseCalibrator):
         warning says so.
     out_of_sample_proba_ : ndarray of shape (n, K)
         An honest prediction for every calibration item.
+    calibration_rows_ : ndarray of shape (m,)
+        The rows that were learned from: those with a positive weight.
 
     Examples
     --------
@@ -137,13 +140,17 @@ class HybridCalibrator(BaseCalibrator):
         check_two_classes(codes, self.classes_, weight)
         group_codes = check_groups(groups, codes.shape[0])
         self.encoder_ = FeatureEncoder(missing="keep").fit(X)
+        features = self.encoder_.transform(X)
+        rows = self.calibration_rows_ = np.flatnonzero(weight > 0)
+        if group_codes is not None:
+            group_codes = np.unique(group_codes[rows], return_inverse=True)[1]
         problem = Problem(
-            self.encoder_.transform(X),
-            scores,
-            codes,
+            features[rows],
+            rows_of(scores, rows),
+            codes[rows],
             self.classes_.shape[0],
-            weights_as_counts(weight),
-            make_folds(codes, group_codes, _N_FOLDS, self.random_state),
+            weights_as_counts(weight[rows]),
+            make_folds(codes[rows], group_codes, _N_FOLDS, self.random_state),
             grouped=group_codes is not None,
         )
         self.n_features_in_ = self.encoder_.n_features_in_
@@ -158,6 +165,10 @@ class HybridCalibrator(BaseCalibrator):
         self.families_ = families
         self._weigh(said, problem)
         self._compare_without_model(said, problem)
+        self._predict_the_rest(features, scores)
+        # At once: a file does not keep which tree has seen which item.
+        support, n_trees = self._proximity().honest_support(problem)
+        self._honest_support = (support, n_trees)
         return self
 
     def predict_proba(
@@ -175,9 +186,21 @@ class HybridCalibrator(BaseCalibrator):
             Q[rows] = self._blend(features[rows], rows_of(scores, rows))
         return (Q, self._support(features, scores)) if return_support else Q
 
-    def support(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> Matrix:
-        """Return the calibration support of each item: its sum of similarities."""
-        return self._support(*self._new_items(X, y_proba, logits))
+    def support(
+        self,
+        X: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        n_trees: Any = None,
+        random_state: Any = None,
+    ) -> Matrix:
+        """Return the calibration support of each item: its sum of similarities.
+
+        ``n_trees`` and ``random_state`` as in :meth:`hetcal.SimilarityCalibrator.support`.
+        """
+        features, scores = self._new_items(X, y_proba, logits)
+        return self._support(features, scores, n_trees, np.random.default_rng(random_state))
 
     def evidence(
         self, X: Any, *, y_proba: Any = None, logits: Any = None, top: int = 10
@@ -197,7 +220,7 @@ class HybridCalibrator(BaseCalibrator):
             {
                 "item": item,
                 "rank": place + 1,
-                "calibration_item": voter,
+                "calibration_item": self.calibration_rows_[voter],
                 "similarity": similarity[item, place],
                 "label": self.classes_[family.codes_[voter]],
             }
@@ -213,12 +236,28 @@ class HybridCalibrator(BaseCalibrator):
         scores = self._new_scores(X, y_proba, logits)
         return self.encoder_.transform(X), scores
 
-    def _support(self, features: Matrix, scores: Scores) -> Matrix:
+    def _support(
+        self,
+        features: Matrix,
+        scores: Scores,
+        n_trees: Any = None,
+        rng: np.random.Generator | None = None,
+    ) -> Matrix:
         family = self._proximity()
         support = np.empty(scores.proba.shape[0])
         for rows in _blocks(support.shape[0]):
-            support[rows] = family.support(features[rows], rows_of(scores, rows))
+            some = None if n_trees is None else np.asarray(n_trees)[rows]
+            support[rows] = family.support(features[rows], rows_of(scores, rows), some, rng)
         return support
+
+    def _calibration_codes(self) -> NDArray[np.int64]:
+        return self._proximity().codes_
+
+    def _compute_honest_support(self) -> Reference:
+        raise ValueError(
+            "honest_support is not available: the calibrator comes from a file that was written "
+            "without it. Fit it anew."
+        )
 
     def _weigh(self, said: list[list[Matrix]], problem: Problem) -> None:
         """Learn weights, share and temperature from honest predictions."""
@@ -233,6 +272,16 @@ class HybridCalibrator(BaseCalibrator):
         self.inverse_temperature_ = self.recalibration_.inverse_temperature_
         self.out_of_sample_proba_ = self.recalibration_.apply(honest)
         self.experts_ = self._table(every, problem)
+
+    def _predict_the_rest(self, features: Matrix, scores: Scores) -> None:
+        """Give items of weight 0, from which nothing was learned, an honest prediction too."""
+        learned = self.out_of_sample_proba_
+        if learned.shape[0] == features.shape[0]:
+            return
+        rest = np.setdiff1d(np.arange(features.shape[0]), self.calibration_rows_)
+        self.out_of_sample_proba_ = np.empty((features.shape[0], learned.shape[1]))
+        self.out_of_sample_proba_[self.calibration_rows_] = learned
+        self.out_of_sample_proba_[rest] = self._blend(features[rest], rows_of(scores, rest))
 
     def _compare_without_model(self, said: list[list[Matrix]], problem: Problem) -> None:
         """Find out what the calibration items could do without the classifier, and say so."""

@@ -6,10 +6,12 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from hetcal.calibration.base import Matrix, Scores
+from hetcal.calibration.honest_support import Reference, without_own
 from hetcal.calibration.hybrid.families import Family, shares
-from hetcal.calibration.hybrid.problem import Problem
+from hetcal.calibration.hybrid.problem import Problem, rows_of
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.kernels import forest as kernel
 
@@ -90,14 +92,45 @@ class ProximityFamily(ForestFamily):
             return self.cross_fitted(problem)
         return self._votes(*kernel.out_of_bag_pair(self.forest_, self.leaves_))
 
-    def support(self, features: Matrix, scores: Scores) -> Matrix:
-        """Return the sum of similarities of each new item."""
+    def support(
+        self,
+        features: Matrix,
+        scores: Scores,
+        n_trees: NDArray[np.int64] | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Matrix:
+        """Return the sum of similarities of each new item, over some trees where that is wanted."""
         Z = self.space_.transform(features, scores)
         one_class = np.zeros(self.codes_.shape[0], dtype=np.int64)
         mass = kernel.leaf_class_mass(
             self.forest_.n_leaves, self.leaves_, one_class, 1, self.weight_
         )
-        return kernel.vote(self.forest_, Z, mass, self.n_jobs)[:, 0] / self.forest_.n_trees
+        if n_trees is None or rng is None:
+            return kernel.vote(self.forest_, Z, mass, self.n_jobs)[:, 0] / self.forest_.n_trees
+        leaves = kernel.apply(self.forest_, Z, self.n_jobs)
+        leaves = kernel.leaves_of_some_trees(leaves, n_trees, rng)
+        return kernel.vote_leaves(leaves, mass)[:, 0] / np.maximum((leaves >= 0).sum(axis=1), 1)
+
+    def honest_support(self, problem: Problem) -> Reference:
+        """Return the support of each calibration item as if it were new."""
+        if problem.grouped:
+            return Reference(self._support_without_group(problem))
+        one_class = np.zeros(problem.n_items, dtype=np.int64)
+        support = kernel.out_of_bag_sum(
+            self.forest_, self.leaves_, one_class, 1, weight=self.weight_
+        )[:, 0]
+        n_trees = (np.asarray(self.forest_.in_bag) == 0).sum(axis=0)
+        return Reference(without_own(support, self.weight_), n_trees)
+
+    def _support_without_group(self, problem: Problem) -> Matrix:
+        support = np.zeros(problem.n_items)
+        for fold in np.unique(problem.folds):
+            out = problem.folds == fold
+            fitted = clone(self).fit(problem.part(~out))
+            share = problem.weight.sum() / problem.weight[~out].sum()
+            part = fitted.support(problem.features[out], rows_of(problem.scores, out))
+            support[out] = share * part
+        return support
 
     def nearest(
         self, features: Matrix, scores: Scores, top: int

@@ -96,6 +96,8 @@ class KernelFamily(Family):
         """Fit where the functions start from, and return an honest version for the items."""
         if self.with_model:
             self.map_ = GlobalFamily("temperature", TemperatureScaling()).fit(problem)
+            if np.unique(problem.folds).shape[0] < 2:  # one of two groups, the other held out
+                return self.map_.predict(problem.features, problem.scores)[0]
             return self.map_.cross_fitted(problem)[0]
         self.frequencies_ = problem.weight @ problem.onehot / problem.weight.sum()
         return np.broadcast_to(self.frequencies_, problem.onehot.shape)

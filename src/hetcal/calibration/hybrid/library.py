@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from hetcal.calibration.base import BaseCalibrator
@@ -42,6 +44,13 @@ class Library:
     n_jobs: int | None
     kind: str
 
+    def __post_init__(self) -> None:
+        n = self.n_estimators
+        if not (isinstance(n, int | np.integer) and n > 0):
+            raise ValueError(
+                f"HybridCalibrator: n_estimators must be a positive integer; got {n!r}."
+            )
+
     def global_maps(self) -> list[Family]:
         """Return the global maps; those of the base are averaged into what a blend must beat.
 
@@ -67,7 +76,8 @@ class Library:
         """Return the local experts that ``experts`` asks for."""
         if isinstance(experts, str) and experts == "auto":
             return [family for name in self._admitted() for family in self.family(name)]
-        asked = [experts] if isinstance(experts, str | BaseEstimator) else list(experts)
+        alone = isinstance(experts, str | BaseEstimator) or not isinstance(experts, Iterable)
+        asked = [experts] if alone else list(experts)
         return [
             family for place, expert in enumerate(asked) for family in self._read(place, expert)
         ]

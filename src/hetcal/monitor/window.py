@@ -1,0 +1,69 @@
+"""The windowed test: whether the p-values of the last items, taken together, are too small.
+
+The statistic is Fisher's, the sum of -log p over the last W items. Under "nothing has changed" the
+running p-values are independent and uniform, so the largest value within a horizon of items follows
+one known law, which is simulated; it depends on no data.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+_N_SIMULATED = 1000
+_NUMBERS_AT_ONCE = 500_000
+_LEAST_P = 1e-12
+
+
+@lru_cache(maxsize=64)
+def bound(width: int, horizon: int, rate: float) -> float:
+    """Return what the largest sum of ``width`` items within ``horizon`` exceeds at a given rate.
+
+    The tail beyond the 1000 simulated maxima is Gumbel's, fitted by their mean and deviation.
+    """
+    rng = np.random.default_rng(0)
+    at_once = max(1, _NUMBERS_AT_ONCE // (horizon + width))
+    largest = []
+    for done in range(0, _N_SIMULATED, at_once):
+        n = min(at_once, _N_SIMULATED - done)
+        total = np.cumsum(rng.exponential(size=(n, horizon + width)), axis=1)
+        largest.append((total[:, width:] - total[:, :-width]).max(axis=1))
+    maxima = np.concatenate(largest)
+    scale = maxima.std() * np.sqrt(6) / np.pi
+    return float(maxima.mean() - np.euler_gamma * scale - scale * np.log(-np.log1p(-rate)))
+
+
+def slide(tail: Vector, p: Vector, width: int) -> tuple[Vector, Vector]:
+    """Move the window over new p-values.
+
+    Parameters
+    ----------
+    tail : ndarray
+        -log p of the last items, at most ``width`` of them.
+
+    Returns
+    -------
+    tail : ndarray
+        The same after the new items.
+    sums : ndarray of shape (m,)
+        The statistic after each new item; 0 before the window is full.
+    """
+    values = np.concatenate([tail, -np.log(np.maximum(p, _LEAST_P))])
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    end = np.arange(len(tail) + 1, len(values) + 1)
+    sums = np.where(end >= width, total[end] - total[np.maximum(end - width, 0)], 0.0)
+    return values[-width:], sums
+
+
+def interleave(tails: list[Vector], width: int) -> Vector:
+    """Return the latest items of several windows in turn, as one window."""
+    longest = max(len(tail) for tail in tails)
+    padded = np.full((longest, len(tails)), np.nan)
+    for column, tail in enumerate(tails):
+        padded[longest - len(tail) :, column] = tail
+    joined = padded.ravel()
+    return joined[~np.isnan(joined)][-width:]

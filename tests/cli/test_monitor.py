@@ -1,0 +1,101 @@
+"""``hetcal monitor`` from outside: what it says, what it remembers, and how it ends."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hetcal import load
+
+
+def make_new(n: int, seed: int, age: int = 0) -> pd.DataFrame:
+    """Return rows like those of the calibrator's table, older by some years."""
+    rng = np.random.default_rng(seed)
+    said = rng.uniform(0.1, 0.9, n)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 70, n) + age,
+            "region": rng.choice(["north", "south east"], n),
+            "p_paid back": 1 - said,
+            "p_default": said,
+            "branch": rng.choice(["Bonn", "Rome"], n),
+        }
+    )
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Return a folder with a quiet table and one of much older people."""
+    make_new(200, 1).to_csv(tmp_path / "quiet.csv", index=False)
+    make_new(200, 2, age=400).to_csv(tmp_path / "old.csv", index=False)
+    return tmp_path
+
+
+def test_history_goes_on_and_an_alarm_is_an_exit_code(call, folder, tables, capsys):
+    model, past = folder / "swc.hetcal", tables / "h.hetcal"
+    first = (tables / "quiet.csv", "--history", past, "--fail-on-alarm")
+    loans = pd.read_csv(folder / "loans.csv").assign(branch="Bonn")
+    loans.to_csv(tables / "loans.csv", index=False)
+    begin = ("--calibration", tables / "loans.csv", "--by", "branch")
+    assert call("monitor", model, *first, *begin) == 0
+    assert "No alarm" in capsys.readouterr().out
+    then = ("monitor", model, tables / "old.csv", "--history", past, "--by", "branch")
+    assert call(*then, "--fail-on-alarm", "--json") == 3
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["seen"] == 400
+    assert facts["alarm"]["who"] == "all items"
+    assert 200 < facts["alarm"]["time"] < 240
+    assert facts["alarm"]["score"] == "distance"
+    assert {row["name"] for row in facts["groups"] if row["kind"] == "by"} == {"Bonn", "Rome"}
+    assert load(past).frame()["seen"].tolist() == [200, 400]
+    assert call("monitor", model, tables / "quiet.csv", "--history", past) == 0
+    assert "ALARM at item 2" in capsys.readouterr().out
+    again = (
+        "monitor",
+        model,
+        tables / "quiet.csv",
+        "--history",
+        past,
+        "--reset",
+        "--fail-on-alarm",
+    )
+    assert call(*again) == 0
+    assert load(past).n_seen_ == 800
+
+
+def test_without_calibration_items_it_says_what_it_cannot_see(call, folder, tables, capsys):
+    assert call("monitor", folder / "swc.hetcal", tables / "quiet.csv") == 0
+    assert "cannot see items far outside" in " ".join(capsys.readouterr().out.split())
+
+
+def test_labels_are_compared_where_they_are(call, folder, tables, loans, capsys):
+    loans.drop(columns="opened").to_csv(tables / "labelled.csv", index=False)
+    assert call("monitor", folder / "swc.hetcal", tables / "labelled.csv", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["labels"]["n"] == len(loans)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("global.hetcal", "loans.csv"), "no calibration support"),
+        (("swc.hetcal", "loans.csv", "--by", "nobody"), "lacks the column 'nobody'"),
+        (("swc.hetcal", "loans.csv", "--history", "global.hetcal"), "holds no history"),
+    ],
+)
+def test_what_cannot_be_done_is_said(call, folder, arguments, words, capsys):
+    given = [folder / a if "." in a else a for a in arguments]
+    assert call("monitor", *given) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_history_of_another_calibrator_is_refused(call, folder, tables, loans, capsys):
+    past, other = tables / "h.hetcal", tables / "other.hetcal"
+    loans.iloc[:100].to_csv(tables / "some.csv", index=False)
+    fit = ("--label", "outcome", "--proba", "p_*", "--method", "swc", "--quiet", "-o", other)
+    assert call("fit", tables / "some.csv", *fit) == 0
+    assert call("monitor", other, tables / "quiet.csv", "--history", past) == 0
+    assert call("monitor", folder / "swc.hetcal", tables / "quiet.csv", "--history", past) == 2
+    assert "another calibrator" in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,339 @@
+"""The monitor as people use it: quiet when all is well, quick when it is not, and it remembers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hetcal
+from hetcal.plotting import MonitorDisplay
+
+
+def feed(monitor, X, P, size=100, **more):
+    """Update batch by batch."""
+    for start in range(0, len(X), size):
+        part = slice(start, start + size)
+        given = {name: values[part] for name, values in more.items()}
+        monitor.update(X[part], y_proba=P[part], **given)
+    return monitor
+
+
+def test_quiet_when_nothing_changes(watch, data, swc, hybrid):
+    for calibrator in (swc, hybrid):
+        for distance in ("nearest", "isolation", None):
+            monitor = watch(calibrator, distance=distance)
+            feed(monitor, data.new.X, data.new.y_proba, y=data.new.y, by=data.new_by)
+            assert monitor.alarm_ is None
+            table = monitor.frame()
+            assert table["seen"].tolist() == [100, 200, 300, 400]
+            assert table["flagged"].sum() == monitor.stream_.n_flagged <= 14
+            assert monitor.groups().set_index("name").loc["all items", "labels"] == 400
+            assert np.abs(monitor.stream_.label_z()).max() < 4
+
+
+def test_support_is_blind_to_what_is_far_outside_and_the_distance_is_not(watch, data):
+    far = data.new.X.copy()
+    far[:, -1] += 30
+    alone, pair = watch(distance=None), watch()
+    assert (alone.p_values(far, y_proba=data.new.y_proba) <= 0.01).mean() < 0.5
+    assert (pair.p_values(far, y_proba=data.new.y_proba) <= 0.01).mean() > 0.95
+    items = pair.update(far, y_proba=data.new.y_proba)
+    assert pair.alarm_["time"] <= 20
+    assert pair.alarm_["score"] == "distance"
+    assert items["flag"].mean() > 0.95
+    assert items["discovery"].mean() > 0.95
+    assert any("far outside" in note for note in alone.summary()["notes"])
+    assert not pair.summary()["notes"]
+
+
+def test_low_support_raises_an_alarm_without_any_distance(data):
+    cal, new = data.cal, data.new
+    inside = np.linalg.norm(cal.X, axis=1) < np.quantile(np.linalg.norm(cal.X, axis=1), 0.6)
+    part = hetcal.SimilarityCalibrator("rbf")
+    part.fit(cal.X[inside], cal.y[inside], y_proba=cal.y_proba[inside])
+    outside = np.linalg.norm(new.X, axis=1) > np.quantile(np.linalg.norm(new.X, axis=1), 0.6)
+    monitor = hetcal.SupportMonitor(part, distance=None)
+    monitor.update(new.X[outside], y_proba=new.y_proba[outside])
+    assert monitor.alarm_["score"] == "support"
+    assert {"evidence", "window"} >= {alarm["test"] for alarm in monitor.alarms_}
+
+
+def test_the_alarm_says_who_drifts(watch, data):
+    moved = data.new.X.copy()
+    moved[data.new_by == "south", -1] += 8
+    monitor = feed(watch(), moved, data.new.y_proba, by=data.new_by)
+    groups = monitor.groups().query("kind == 'by'").set_index("name")
+    assert groups.loc["south", "alarm"]
+    assert not groups.loc["north", "alarm"]
+    assert groups["seen"].sum() == 400
+    classes = monitor.groups().query("kind == 'class'")
+    assert classes["seen"].sum() == 400
+    assert classes["reference"].sum() == groups["reference"].sum() == 375
+
+
+def test_a_new_name_is_compared_with_its_own_past(watch, data):
+    monitor = watch(max_groups=3)
+    names = np.array(["west", "east"])[np.arange(400) % 2]
+    feed(monitor, data.new.X, data.new.y_proba, by=names)
+    assert set(monitor.named_streams_) == {"north", "south", "west"}
+    assert monitor.named_streams_["west"].base.sum() == 0
+
+
+def test_the_window_alone_can_tell(watch, data):
+    monitor = watch(window=20)
+    weak = data.new.X.copy()
+    weak[:, -1] += 3
+    feed(monitor, weak, data.new.y_proba)
+    assert {"evidence", "window"} <= {alarm["test"] for alarm in monitor.alarms_}
+
+
+def test_split_reference(swc, data):
+    held = data.cal.sample(300, random_state=5)
+    monitor = hetcal.SupportMonitor(swc, reference="split")
+    with pytest.raises(ValueError, match="has not seen"):
+        monitor.p_values(data.new.X, y_proba=data.new.y_proba)
+    monitor.fit(held.X, y_proba=held.y_proba, by=["a"] * 300)
+    assert monitor.summary()["reference"] == {"kind": "split", "items": 200}
+    assert feed(monitor, data.new.X, data.new.y_proba).alarm_ is None
+    p = monitor.p_values(data.new.X, y_proba=data.new.y_proba, score="support")
+    assert abs(p.mean() - 0.5) < 0.1
+
+
+def test_p_values_count_nothing_and_are_the_same_twice(watch, data):
+    monitor = watch()
+    X, P = data.new.X, data.new.y_proba
+    np.testing.assert_array_equal(monitor.p_values(X, y_proba=P), monitor.p_values(X, y_proba=P))
+    assert monitor.n_seen_ == 0
+    with pytest.raises(ValueError, match="'all' or one of"):
+        monitor.p_values(X, y_proba=P, score="luck")
+
+
+def test_tables_logits_and_empty_batches(data):
+    table = pd.DataFrame(data.cal.X).rename(columns=str)
+    table["region"] = data.by
+    logits = np.log(data.cal.y_proba)
+    swc = hetcal.SimilarityCalibrator().fit(table, data.cal.y, logits=logits)
+    monitor = hetcal.SupportMonitor(swc).fit(table, logits=logits)
+    items = monitor.update(table[:7], logits=logits[:7], y=[data.cal.y[0], None, *[np.nan] * 5])
+    assert len(items) == 7
+    assert monitor.stream_.labels.n == 1
+    assert len(monitor.update(table[:0], logits=logits[:0])) == 0
+    assert monitor.frame()["items"].tolist() == [7]
+
+
+def test_a_restart_loses_nothing(watch, data, tmp_path):
+    X, P = data.new.X, data.new.y_proba
+    for distance in ("nearest", "isolation", None):
+        monitor = watch(distance=distance)
+        monitor.update(X[:200], y_proba=P[:200], y=data.new.y[:200], by=data.new_by[:200])
+        hetcal.save(monitor, tmp_path / "m.hetcal")
+        loaded = hetcal.load(tmp_path / "m.hetcal")
+        one, two = (m.update(X[200:] + 1, y_proba=P[200:]) for m in (monitor, loaded))
+        pd.testing.assert_frame_equal(one, two)
+        assert loaded.summary() == monitor.summary()
+        assert loaded.frame()["seen"].tolist() == [200, 400]
+        assert repr(loaded) == repr(monitor)
+
+
+def test_files_without_features(watch, data, tmp_path):
+    with pytest.raises(ValueError, match="distance='isolation'"):
+        hetcal.save(watch(), tmp_path / "m.hetcal", forget_features=True)
+    monitor = watch(distance="isolation")
+    hetcal.save(monitor, tmp_path / "m.hetcal", forget_features=True)
+    X, P = data.new.X, data.new.y_proba
+    loaded = hetcal.load(tmp_path / "m.hetcal")
+    np.testing.assert_array_equal(loaded.p_values(X, y_proba=P), monitor.p_values(X, y_proba=P))
+
+
+def _spoil_counts(monitor):
+    monitor.stream_.past = monitor.stream_.past.astype(np.float64)
+
+
+def _spoil_capital(monitor):
+    monitor.stream_.capital = np.full_like(monitor.stream_.capital, np.nan)
+
+
+def _spoil_landmarks(monitor):
+    monitor.scorer_.distance.landmarks = monitor.scorer_.distance.landmarks[:, :1]
+
+
+def _spoil_trees(monitor):
+    monitor.reference_.n_trees = [np.full(3, 2)] * 2
+
+
+def _spoil_alarms(monitor):
+    monitor.alarms_ = [{"time": "now", "who": "me", "test": "a", "score": "b"}]
+
+
+def _spoil_rate(monitor):
+    monitor.rate = 7.0
+
+
+def _spoil_history(monitor):
+    monitor.history_ = np.full((1, 13), np.inf)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _spoil_counts,
+        _spoil_capital,
+        _spoil_landmarks,
+        _spoil_trees,
+        _spoil_alarms,
+        _spoil_rate,
+        _spoil_history,
+    ],
+)
+def test_files_that_no_monitor_could_have_written_are_refused(watch, tmp_path, spoil):
+    monitor = watch()
+    spoil(monitor)
+    # Saving looks at the history, which cannot be shown any more; the file is what counts here.
+    monitor.frame = lambda: None
+    hetcal.save(monitor, tmp_path / "m.hetcal")
+    with pytest.raises(hetcal.FileFormatError):
+        hetcal.load(tmp_path / "m.hetcal")
+
+
+def test_merging_adds_counts_and_averages_evidence(watch, data):
+    X, P = data.new.X, data.new.y_proba
+    shards = [watch() for _ in range(3)]
+    for number, shard in enumerate(shards):
+        shard.update(X[number::3], y_proba=P[number::3], by=data.new_by[number::3])
+    evidence = [np.exp(shard.stream_.log_evidence) for shard in shards]
+    whole = watch().update(X, y_proba=P)
+    merged = watch()  # an empty start counts for nothing
+    for shard in shards:
+        merged.merge(shard)
+    assert merged.n_seen_ == 400
+    assert merged.groups()["seen"].tolist()[0] == 400
+    assert np.exp(merged.stream_.log_evidence) == pytest.approx(np.mean(evidence))
+    assert len(merged.frame()) == 3
+    assert abs(merged.stream_.n_flagged - whole["flag"].sum()) <= 6
+    tree = shards[0].merge(shards[1].merge(shards[2]))
+    assert tree.stream_.log_evidence == pytest.approx(merged.stream_.log_evidence)
+    np.testing.assert_array_equal(tree.stream_.past, merged.stream_.past)
+
+
+def test_merging_needs_one_reference(watch, hybrid):
+    with pytest.raises(ValueError, match="same reference"):
+        watch().merge(watch(hybrid))
+    with pytest.raises(ValueError, match="equal window"):
+        watch().merge(watch(window=30))
+
+
+def test_wrong_labels_are_refused_before_anything_is_counted(watch, data):
+    monitor = watch()
+    for labels in (["nobody"] * 400, data.new.y[:3]):
+        with pytest.raises(ValueError, match="labels that are not|one label per row"):
+            monitor.update(data.new.X, y_proba=data.new.y_proba, y=labels)
+    assert monitor.n_seen_ == 0
+    assert monitor.frame().empty
+
+
+def test_reset_keeps_counts(watch, data):
+    monitor = feed(watch(), data.new.X + 20, data.new.y_proba)
+    assert monitor.alarm_ is not None
+    monitor.reset()
+    assert monitor.alarm_ is None
+    assert monitor.n_seen_ == 400
+    assert len(monitor.frame()) == 4
+    feed(monitor, data.new.X, data.new.y_proba)
+    assert monitor.alarm_ is None
+
+
+def test_extending_refreshes_the_reference(data):
+    cal, new = data.cal, data.new
+    swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
+    for distance, before in (("nearest", 375), ("isolation", 500), (None, 900)):
+        monitor = hetcal.SupportMonitor(swc, distance=distance)
+        if distance is not None:
+            swc.fit(cal.X, cal.y, y_proba=cal.y_proba)
+            monitor.fit(cal.X, y_proba=cal.y_proba)
+            monitor.update(new.X, y_proba=new.y_proba)
+        assert monitor.summary()["reference"]["items"] == before
+        seen = monitor.n_seen_
+        monitor.extend(new.X, new.y, y_proba=new.y_proba)
+        assert monitor.summary()["reference"]["items"] == before + 400
+        assert monitor.n_seen_ == seen
+        monitor.update(new.X, y_proba=new.y_proba)
+
+
+def test_a_calibrator_that_was_extended_elsewhere_is_noticed(data):
+    cal, new = data.cal, data.new
+    swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
+    monitor = hetcal.SupportMonitor(swc).fit()
+    swc.extend(new.X, new.y, y_proba=new.y_proba)
+    with pytest.raises(ValueError, match=r"SupportMonitor\.extend"):
+        monitor.update(new.X, y_proba=new.y_proba)
+
+
+def test_state_is_bounded(watch, data):
+    monitor = watch(max_history=20)
+    X, P = data.new.X[:5], data.new.y_proba[:5]
+    for _ in range(60):
+        monitor.update(X, y_proba=P, by=list("abcde"))
+    assert len(monitor.frame()) == 20
+    assert monitor.frame()["seen"].iloc[-1] == 300
+    assert all(len(tail) <= 100 for tail in monitor.stream_.tails)
+
+
+def test_json_is_json(watch, data):
+    monitor = feed(watch(), data.new.X, data.new.y_proba, by=data.new_by)
+    facts = json.loads(monitor.to_json())
+    assert facts["seen"] == 400
+    assert facts["alarm"] is None
+    assert facts["reference"] == {"kind": "oob", "items": 375}
+    assert len(facts["groups"]) == 5
+
+
+def test_the_display_shows_the_history(watch, data):
+    pytest.importorskip("matplotlib").use("agg")
+    import matplotlib.pyplot as plt
+
+    monitor = feed(watch(), data.new.X + 5, data.new.y_proba)
+    display = MonitorDisplay.from_monitor(monitor)
+    assert display.frame()["share_flagged"].between(0, 1).all()
+    above, below = display.plot()
+    assert "alarm at item" in above.get_title(loc="left")
+    assert len(below.patches) == 4
+    plt.close("all")
+    with pytest.raises(ValueError, match="seen no items"):
+        MonitorDisplay.from_monitor(watch())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"reference": "guess"}, "reference must be"),
+        ({"distance": "luck"}, "distance must be"),
+        ({"rate": 0}, "rate must lie"),
+        ({"alarm_rate": 1.5}, "alarm_rate must lie"),
+        ({"window": 1}, "window must be an integer"),
+        ({"random_state": None}, "random_state must be"),
+    ],
+)
+def test_wrong_parameters_are_said(swc, options, words):
+    with pytest.raises(ValueError, match=words):
+        hetcal.SupportMonitor(swc, **options).fit()
+
+
+def test_wrong_input_is_said(swc, data, watch):
+    cal = data.cal
+    platt = hetcal.PlattScaling().fit(None, cal.y, y_proba=cal.y_proba)
+    with pytest.raises(TypeError, match="PlattScaling has none"):
+        hetcal.SupportMonitor(platt).fit()
+    with pytest.raises(ValueError, match="500 calibration items"):
+        hetcal.SupportMonitor(swc).fit(cal.X[:100], y_proba=cal.y_proba[:100])
+    with pytest.raises(ValueError, match="in their order"):
+        hetcal.SupportMonitor(swc).fit(cal.X[::-1], y_proba=cal.y_proba[::-1])
+    with pytest.raises(ValueError, match="one name per item"):
+        watch().update(cal.X, y_proba=cal.y_proba, by=["a"])
+    with pytest.raises(ValueError, match="needs features"):
+        hetcal.SupportMonitor(swc, distance="nearest").fit()
+    few = hetcal.SimilarityCalibrator().fit(cal.X[:12], cal.y[:12], y_proba=cal.y_proba[:12])
+    with pytest.raises(ValueError, match="at least 20"):
+        hetcal.SupportMonitor(few).fit()

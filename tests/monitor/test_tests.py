@@ -1,0 +1,190 @@
+"""What carries the promises: ranks, evidence, windows, labels; each against a plain loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import IsolationForest
+
+from hetcal.monitor import evidence, window
+from hetcal.monitor.distance import IsolationScore, NearestScore
+from hetcal.monitor.labels import LabelSums
+from hetcal.monitor.ranks import (
+    N_BINS,
+    discoveries,
+    log_bins,
+    p_values,
+    pair_scores,
+    running_p_values,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=20),
+    st.lists(st.integers(0, 6), min_size=1, max_size=20),
+    st.integers(0, 99),
+)
+def test_running_p_values_are_those_of_a_loop(reference, new, seed):
+    uniform = np.random.default_rng(seed).random(len(new))
+    counts = np.bincount(reference, minlength=N_BINS).astype(np.int64)
+    p = running_p_values(counts, np.array(new), uniform)
+    before = list(reference)
+    for value, u, found in zip(new, uniform, p, strict=True):
+        less, tied = sum(b < value for b in before), sum(b == value for b in before)
+        assert found == pytest.approx((less + u * (tied + 1)) / (len(before) + 1))
+        before.append(value)
+    np.testing.assert_array_equal(counts, np.bincount(before, minlength=N_BINS))
+    again = p_values(np.sort(np.array(reference, float)), np.array(new[:1], float), uniform[:1])
+    assert again[0] == pytest.approx(p[0])
+
+
+def test_running_p_values_do_not_depend_on_the_batches():
+    rng = np.random.default_rng(0)
+    bins, uniform = rng.integers(0, 50, 700), rng.random(700)
+    whole, parts = np.zeros(N_BINS, np.int64), np.zeros(N_BINS, np.int64)
+    at_once = running_p_values(whole, bins, uniform)
+    cuts = [slice(0, 1), slice(1, 300), slice(300, 700)]
+    pieces = [running_p_values(parts, bins[cut], uniform[cut]) for cut in cuts]
+    np.testing.assert_allclose(at_once, np.concatenate(pieces))
+
+
+def test_p_values_are_uniform_when_nothing_changes_also_with_ties():
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(400):
+        reference = np.sort(rng.poisson(2.0, 60).astype(float))
+        found.append(p_values(reference, rng.poisson(2.0, 20).astype(float), rng.random(20)))
+    p = np.concatenate(found)
+    for level in (0.05, 0.3, 0.8):
+        assert (p <= level).mean() == pytest.approx(level, abs=0.03)
+
+
+def test_pairs_split_the_level_and_stay_uniform():
+    rng = np.random.default_rng(1)
+    share = []
+    for _ in range(200):
+        scores = rng.normal(size=(2, 150))
+        scores[1] += scores[0]
+        old, new = scores[:, :100], scores[:, 100:]
+        ordered = [np.sort(row) for row in old]
+        pairs = np.sort(pair_scores(ordered, list(old), inside=True))
+        fresh = pair_scores(ordered, list(new), inside=False)
+        share.append((p_values(pairs, fresh, rng.random(50)) <= 0.1).mean())
+    assert np.mean(share) == pytest.approx(0.1, abs=0.015)
+
+
+def test_bins_keep_the_order():
+    values = np.array([0.0, 1e-7, 0.01, 1.0, 1.02, 900.0, 1e12])
+    assert (np.diff(log_bins(values)) >= 0).all()
+    assert log_bins(values)[3] < log_bins(values)[4]
+
+
+def test_discoveries_are_those_of_the_definition():
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.random(40), rng.random(10) / 500])
+    largest = max((k for k in range(1, 51) if (np.sort(p) <= 0.1 * k / 50)[k - 1]), default=0)
+    assert discoveries(p, 0.1).sum() == largest
+    assert not discoveries(np.ones(5), 0.1).any()
+    assert discoveries([], 0.1).shape == (0,)
+
+
+def gamble(p):
+    """Bet one item at a time, in plain numbers."""
+    capital = np.exp(evidence.start())
+    totals = []
+    for n, x in enumerate(p):
+        flow = capital[0] * 0.5 / (n + 1 + 50)
+        capital[0] -= flow
+        capital[1:] += flow / len(evidence.BETS)
+        for j, (kind, w, a) in enumerate(evidence.BETS, start=1):
+            density = a * x ** (a - 1) if kind == "power" else a * (1 - x) ** (a - 1)
+            capital[j] *= 1 - w + w * density
+        totals.append(capital.sum())
+    return np.array(totals)
+
+
+def test_evidence_is_that_of_a_loop_whatever_the_batches():
+    p = np.random.default_rng(0).beta(0.8, 1.0, 300)
+    capital, total = evidence.play(evidence.start(), 0, p)
+    np.testing.assert_allclose(np.exp(total), gamble(p))
+    half, first = evidence.play(evidence.start(), 0, p[:120])
+    rest, last = evidence.play(half, 120, p[120:])
+    np.testing.assert_allclose(np.concatenate([first, last]), total)
+    np.testing.assert_allclose(rest, capital)
+
+
+def test_every_bet_is_fair():
+    # Evenly spaced in p^(1/4), where the pole at 0 is none: dp = 4 u^3 du.
+    u = (np.arange(200_000) + 0.5) / 200_000
+    paid = (evidence.odds(u**4) * (4 * u**3)[:, None]).mean(axis=0)
+    np.testing.assert_allclose(paid, 1.0, atol=1e-3)
+
+
+def test_false_alarms_of_both_tests_stay_below_their_rates():
+    rng = np.random.default_rng(0)
+    limit = window.bound(50, 1000, 0.1)
+    by_evidence = by_window = 0
+    for _ in range(500):
+        p = rng.random(1000)
+        by_evidence += evidence.play(evidence.start(), 0, p)[1].max() >= np.log(10)
+        by_window += window.slide(np.zeros(0), p, 50)[1].max() >= limit
+    assert by_evidence <= 50 + 2 * 7
+    assert 0.04 * 500 <= by_window <= 0.15 * 500
+
+
+def test_the_window_is_the_sum_over_the_last_items():
+    p = np.random.default_rng(0).random(40)
+    tail, sums = window.slide(np.zeros(0), p, 7)
+    logs = -np.log(p)
+    for j in range(40):
+        assert sums[j] == pytest.approx(logs[j - 6 : j + 1].sum() if j >= 6 else 0.0)
+    np.testing.assert_allclose(tail, logs[-7:])
+    start, first = window.slide(np.zeros(0), p[:11], 7)
+    _, last = window.slide(start, p[11:], 7)
+    np.testing.assert_allclose(np.concatenate([first, last]), sums)
+    assert window.interleave([np.array([1.0, 2, 3]), np.array([9.0])], 3).tolist() == [2, 3, 9]
+
+
+def test_isolation_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    F, new = rng.normal(size=(300, 3)), rng.normal(size=(50, 3)) * 2
+    score = IsolationScore().fit(F, 0)
+    theirs = IsolationForest(n_estimators=100, max_samples=150, random_state=0).fit(F)
+    mine = score.score(new, None, rng)
+    np.testing.assert_allclose(1 - mine, -theirs.score_samples(new), rtol=1e-6)
+    honest, n_trees = score.honest(F)
+    assert ((n_trees > 0) & (n_trees < 100)).all()
+    assert honest.shape == (300,)
+
+
+def test_nearest_is_that_of_a_loop():
+    rng = np.random.default_rng(0)
+    F = np.column_stack([rng.normal(size=80), np.full(80, 3.0)])
+    score = NearestScore().fit(F, 0)
+    assert np.isnan(score.honest(F)[0]).sum() == 20
+    new = np.array([[0.0, 3.0], [100.0, 3.0], [0.0, 3.5]])
+    old = F[score.chosen]
+    scale = old[:, 0].std()
+    z = np.clip((np.array([0.0, 100.0]) - old[:, 0].mean()) / scale, -10, 10)
+    others = (old[:, 0] - old[:, 0].mean()) / scale
+    found = -score.score(new, None, rng)
+    np.testing.assert_allclose(found[:2], [np.abs(others - v).min() for v in z], atol=1e-6)
+    assert found[2] >= 10  # a column that never varied
+
+
+def test_label_sums_expect_what_the_probabilities_say():
+    rng = np.random.default_rng(0)
+    z = []
+    for _ in range(300):
+        Q = rng.dirichlet([1, 1, 1], 60)
+        codes = (rng.random((60, 1)) > Q.cumsum(axis=1)).sum(axis=1)
+        sums = LabelSums.empty(3)
+        sums.add(Q[:20], codes[:20])
+        sums.add(Q[20:], codes[20:])
+        z.append(sums.excess_over(LabelSums.empty(3))[1])
+    assert np.abs(np.mean(z, axis=0)).max() < 0.25
+    assert np.abs(np.std(z, axis=0) - 1).max() < 0.15
+    assert np.isnan(LabelSums.empty(3).excess_over(sums)[1]).all()
