@@ -2,7 +2,7 @@
 
 A naive Bayes classifier is trained on 5000 people of the census data `adult` (or of
 `credit-default`, if you name it). What it says about others, and what is true, goes into a table;
-a second table holds people without labels. Then:
+a second table holds other people, on whom the report scores what was learned from the first. Then:
 
     python examples/report_on_adult.py adult
     hetcal diagnose adult.csv --label outcome --proba 'p_*' --test adult-new.csv
@@ -48,7 +48,7 @@ def main() -> None:
         table[f"p_{label}"] = P[:, k]
     table["outcome"] = np.asarray(y_rest)
     table[:10_000].to_csv(f"{name}.csv", index=False)
-    table[10_000:15_000].drop(columns="outcome").to_csv(f"{name}-new.csv", index=False)
+    table[10_000:15_000].to_csv(f"{name}-new.csv", index=False)
     print(f"Wrote {name}.csv and {name}-new.csv. Now type:")
     print(f"  hetcal diagnose {name}.csv --label outcome --proba 'p_*' --test {name}-new.csv")
 

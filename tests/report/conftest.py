@@ -33,6 +33,7 @@ def report() -> hetcal.Report:
         by=HOSTILE["x0"],
         X_test=new.frame().rename(columns=HOSTILE),
         y_proba_test=new.y_proba,
+        y_test=[*new.y[:50], *[None] * 10],
         costs=[[0, 1], [5, 0]],
         name="</title><script>window.hit = 1</script>",
     )
@@ -41,7 +42,7 @@ def report() -> hetcal.Report:
 @pytest.fixture(scope="session")
 def many_classes() -> hetcal.Report:
     """Three classes, an array without names."""
-    data = make_hidden_heterogeneity(240, n_classes=3, heterogeneity=0.8, random_state=0)
+    data = make_hidden_heterogeneity(150, n_classes=3, heterogeneity=0.8, random_state=0)
     return hetcal.diagnose(data.X, data.y, y_proba=data.y_proba)
 
 

@@ -78,6 +78,24 @@ def test_support_of_both_tables(report):
     assert [i.support for i in report.weakest] == sorted(i.support for i in report.weakest)
 
 
+def test_scores_on_the_labels_of_the_test_table(report, data):
+    new = data.sample(60, random_state=1)
+    rows = {row.method: row for row in report.test}
+    assert report.data.n_test_scored == 50
+    assert rows["uncalibrated"].scores["brier"].value == pytest.approx(
+        brier_score(new.y[:50], new.y_proba[:50], classes=data.classes)
+    )
+    best_map = report.verdict.best_map
+    fitted = hetcal.get_calibrator(best_map, classes=data.classes)
+    fitted.fit(None, data.y, y_proba=data.y_proba)
+    Q = fitted.predict_proba(y_proba=new.y_proba[:50])
+    assert rows[best_map].scores["brier"].value == pytest.approx(
+        brier_score(new.y[:50], Q, classes=data.classes)
+    )
+    assert sum(b.count for b in report.test_reliability[0].bins) == 50
+    assert "On 50 labelled rows" in report.text()
+
+
 def test_more_classes_are_shown_by_class_and_confidence(many_classes):
     assert many_classes.data.positive is None
     assert many_classes.hidden.kind == "by class"
@@ -99,13 +117,13 @@ def test_text_is_readable_on_eighty_columns(report):
 
 
 def test_in_order_of_time_nothing_is_learned_from_later_items(data):
-    time = pd.date_range("2024-01-01", periods=200, freq="h").astype(str)
+    time = pd.date_range("2024-01-01", periods=120, freq="h").astype(str)
     report = hetcal.diagnose(
-        data.frame()[:200], data.y[:200], y_proba=data.y_proba[:200], time=time
+        data.frame()[:120], data.y[:120], y_proba=data.y_proba[:120], time=time
     )
     assert report.data.order == "forward in time"
-    assert report.data.n_scored == 160
-    rows = np.arange(40, 200)
+    assert report.data.n_scored == 96
+    rows = np.arange(24, 120)
     assert report.method("uncalibrated").scores["brier"].value == pytest.approx(
         brier_score(data.y[rows], data.y_proba[rows])
     )
@@ -125,13 +143,13 @@ def test_forward_splits_look_back_only(groups):
 
 
 def test_weights_of_zero_are_left_out(data):
-    weight = np.r_[np.ones(300), np.zeros(200)]
+    weight = np.r_[np.ones(120), np.zeros(380)]
     report = hetcal.diagnose(
         data.X, data.y, y_proba=data.y_proba, sample_weight=weight, feature_names=list("abcdef")
     )
-    assert report.data.n_items == 300
+    assert report.data.n_items == 120
     assert report.data.features == list("abcdef")
-    assert max(item.row for item in report.weakest) < 300
+    assert max(item.row for item in report.weakest) < 120
 
 
 @pytest.mark.parametrize(
@@ -143,6 +161,7 @@ def test_weights_of_zero_are_left_out(data):
         ({"time": [1] * 500}, "too few different values"),
         ({"costs": [[0, 1]]}, "cost_matrix must have one row per class"),
         ({"y_proba_test": np.full((3, 2), 0.5)}, "both X_test and y_proba_test"),
+        ({"y_test": [0, 1]}, "y_test needs X_test"),
         ({"feature_names": ["a"]}, "feature_names has 1 names"),
     ],
 )

@@ -14,6 +14,7 @@ _SECTIONS = [
     "verdict",
     "comparison",
     "reliability",
+    "test",
     "hidden",
     "subgroups",
     "support",

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from hetcal.advice.advise import _judged, advise
+from hetcal.advice.advise import advise, judged
 from hetcal.report import model
 from hetcal.report.assemble import assembled, learning_curves, too_few
 from hetcal.report.honest import forward, forward_evidence, forward_splits, shuffled
-from hetcal.report.inputs import calibration_items, check_costs, named, new_items
+from hetcal.report.inputs import calibration_items, check_costs, named, new_items, new_labels
+from hetcal.report.on_test import with_test_scores
 
 # Called as progress(steps done, steps in all, what is being done).
 Progress = Callable[[int, int, str], None]
@@ -44,6 +45,7 @@ def diagnose(
     X_test: Any = None,
     y_proba_test: Any = None,
     logits_test: Any = None,
+    y_test: Any = None,
     costs: Any = None,
     feature_names: Sequence[str] | None = None,
     learning_curve: bool = False,
@@ -82,7 +84,11 @@ def diagnose(
         are fitted to earlier items and scored on later ones, the verdict follows these scores, and
         the earliest fifth is learned from only.
     X_test, y_proba_test, logits_test : array-like, optional
-        New items without labels: their support and their class balance are reported.
+        New items: their support and their class balance are reported.
+    y_test : array-like of shape (n_test,), optional
+        Labels of the new items, missing where unknown. Nothing learns from them: the probabilities
+        as they are, the best global map and the hybrid, fitted to all calibration items, are scored
+        on them.
     costs : array-like of shape (K, n_decisions), optional
         ``costs[true class, decision]``; adds expected cost and, for two classes, a decision curve.
     feature_names : sequence of str, optional
@@ -121,6 +127,7 @@ def diagnose(
     )
     matrix = check_costs(costs, items)
     test = new_items(items, named(X_test, feature_names), y_proba_test, logits_test)
+    labels_test = new_labels(items, y_test, None if test is None else len(test[1]))
     splits = None if moment is None else forward_splits(moment, items.groups)
     outputs: dict[str, Any] = items.output_of(np.arange(items.n_items))
     if test is not None:
@@ -149,7 +156,7 @@ def diagnose(
                     honest = shuffled(items, advice.evidence, random_state, n_jobs)
                 else:
                     honest = forward(items, splits, random_state, n_jobs)
-                    advice = _judged(
+                    advice = judged(
                         items,
                         forward_evidence(advice.evidence, honest),
                         advice.prior_shift,
@@ -166,6 +173,10 @@ def diagnose(
                 report = assembled(
                     items, rows, advice, honest, matrix, test, by, curves, name, random_state
                 )
+                if labels_test is not None and test is not None:
+                    report = with_test_scores(
+                        report, items, advice, test, labels_test, random_state
+                    )
     steps.finish()
     settings = {
         "items": f"{items.n_items:,}",

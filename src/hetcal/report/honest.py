@@ -13,7 +13,7 @@ from hetcal._validation import FeatureEncoder
 from hetcal.advice import CrossValidated, cross_validated
 from hetcal.advice.cross_validation import MethodRun
 from hetcal.advice.evidence import Evidence, Gain
-from hetcal.advice.honest_models import _boosted as boosted
+from hetcal.advice.honest_models import boosted
 from hetcal.advice.items import CalibrationItems, Matrix, Rows
 from hetcal.calibration import get_calibrator
 from hetcal.heterogeneity.folds import fold_of

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from hetcal._validation import (
     check_columns_match_classes,
+    check_labels,
     check_logits,
     check_proba,
     check_same_rows,
@@ -114,6 +115,22 @@ def new_items(
         checked.shape[1], items.classes, name=f"{items.kind}_test", given=True
     )
     return X_test, checked
+
+
+def new_labels(items: CalibrationItems, y_test: Any, n: int | None) -> NDArray[np.int64] | None:
+    """Return the class number of each new item, -1 where it has no label; None without labels."""
+    if y_test is None:
+        return None
+    if n is None:
+        raise ValueError(f"diagnose: y_test needs X_test and {items.kind}_test beside it.")
+    values = pd.Series(np.asarray(y_test))
+    check_same_rows(y_test=values, X_test=np.empty((n, 1)))
+    known = values.notna().to_numpy()
+    codes = np.full(n, -1, dtype=np.int64)
+    if known.any():
+        codes[known] = check_labels(np.array(values[known].tolist()), items.classes)[0]
+        return codes
+    return None
 
 
 def check_costs(costs: Any, items: CalibrationItems) -> Matrix | None:

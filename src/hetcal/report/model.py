@@ -30,6 +30,7 @@ class Data:
     positive: str | None = None
     n_groups: int | None = None
     n_test: int | None = None
+    n_test_scored: int = 0
     weighted: bool = False
     order: str = "shuffled"
     n_scored: int = 0
@@ -263,6 +264,9 @@ class Report:
     learning_curve : list of MethodCurve
         Empty unless asked for.
     cost : Cost or None
+    test : list of MethodRow
+        The same methods on the labels of the test table; empty where it has none.
+    test_reliability : list of Reliability
     warnings, notes : list of str
         What may mislead, and what was assumed about the table.
     settings, versions, seconds : dict
@@ -299,6 +303,8 @@ class Report:
     versions: dict[str, str]
     seconds: dict[str, float]
     command: str | None = None
+    test: list[MethodRow] = field(default_factory=list)
+    test_reliability: list[Reliability] = field(default_factory=list)
     format: int = FORMAT
 
     def to_dict(self) -> dict[str, Any]:

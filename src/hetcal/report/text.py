@@ -17,6 +17,7 @@ def text(report: model.Report, *, width: int = 80) -> str:
             "",
             *comparison_lines(report),
             *subgroup_lines(report, width),
+            *test_lines(report),
             *support_lines(report),
             *warning_lines(report, width),
         ]
@@ -38,17 +39,22 @@ def comparison_lines(r: model.Report) -> list[str]:
     """Return the comparison; a star stands beside what is within one error of the best."""
     if not r.comparison:
         return []
+    lines = _method_lines(r.comparison, r.verdict.recommended)
+    return [*lines, "> recommended   * within one standard error of the best"]
+
+
+def _method_lines(methods: list[model.MethodRow], recommended: str) -> list[str]:
     lines = [f"{'method':<28}{'Brier':>8} {'±':>7}  {'log loss':>8}  {'ECE':>6}  {'accuracy':>8}"]
-    for row in r.comparison:
+    for row in methods:
         s = row.scores
         star = "*" if s["brier"].within_one_se else " "
-        chosen = ">" if row.method == r.verdict.recommended else " "
+        chosen = ">" if row.method == recommended else " "
         lines.append(
-            f"{chosen} {row.label[:25]:<26}{s['brier'].value:>8.4f}{star}"
+            f"{chosen} {row.label[:26]:<26}{s['brier'].value:>8.4f}{star}"
             f"{s['brier'].standard_error or 0:>7.4f}  {s['log_loss'].value:>8.4f}  "
             f"{s['ece'].value:>6.3f}  {s['accuracy'].value:>8.3f}"
         )
-    return [*lines, "> recommended   * within one standard error of the best"]
+    return lines
 
 
 def subgroup_lines(r: model.Report, width: int = 80) -> list[str]:
@@ -64,6 +70,14 @@ def subgroup_lines(r: model.Report, width: int = 80) -> list[str]:
         )
         lines += _wrapped(said, width, "    ", first="  - ")
     return lines
+
+
+def test_lines(r: model.Report) -> list[str]:
+    """Return the scores on the labels of the test table."""
+    if not r.test:
+        return []
+    title = f"On {r.data.n_test_scored:,} labelled rows of the test table (nothing learned from)"
+    return ["", f"{title}:", *_method_lines(r.test, r.verdict.recommended)]
 
 
 def support_lines(r: model.Report) -> list[str]:

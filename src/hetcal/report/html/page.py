@@ -66,6 +66,7 @@ def _sections(r: model.Report) -> list[Section | None]:
         general.verdict(r),
         general.comparison(r),
         general.reliability(r),
+        general.on_test(r),
         local.hidden(r),
         local.subgroups(r),
         local.support(r),

@@ -6,7 +6,7 @@ from hetcal.report import model
 from hetcal.report.html import charts
 from hetcal.report.html.markup import Markup, el, join
 from hetcal.report.html.pieces import Section, code, legend, optional, p_words, section
-from hetcal.report.html.tables import Head, cell, numbers_of, table
+from hetcal.report.html.tables import Cell, Head, cell, numbers_of, table
 
 _KIND = {
     "leave it": "leave",
@@ -123,16 +123,16 @@ def _evidence(r: model.Report) -> Markup | None:
     )
 
 
-def comparison(r: model.Report) -> Section | None:
-    """Return all methods side by side."""
-    if not r.comparison:
-        return None
-    briers = [row.scores["brier"] for row in r.comparison]
+def _method_table(
+    methods: list[model.MethodRow], recommended: str
+) -> tuple[list[Head], list[list[Cell]]]:
+    """Return heads and lines of a table of methods."""
+    briers = [row.scores["brier"] for row in methods]
     low = min(s.value - (s.standard_error or 0) for s in briers)
     high = max(s.value + (s.standard_error or 0) for s in briers)
     rows = []
-    for row in r.comparison:
-        chosen = row.method == r.verdict.recommended
+    for row in methods:
+        chosen = row.method == recommended
         name = el(
             "div",
             el("span", class_=f"swatch {charts.SCOPE_CLASS[row.scope]}"),
@@ -184,6 +184,14 @@ def comparison(r: model.Report) -> Section | None:
         *[title for title, _ in _METRICS.values()],
         "Brier above the best",
     ]
+    return heads, rows
+
+
+def comparison(r: model.Report) -> Section | None:
+    """Return all methods side by side."""
+    if not r.comparison:
+        return None
+    heads, rows = _method_table(r.comparison, r.verdict.recommended)
     lead = (
         f"Every method on the same {r.data.n_scored:,} items, each predicted without its own label."
         " Lower is better, except for accuracy; ● marks what comes within one standard error of "
@@ -206,8 +214,19 @@ def comparison(r: model.Report) -> Section | None:
 def reliability(r: model.Report) -> Section | None:
     """Return the reliability diagrams, before and after."""
     scopes = {row.label: charts.SCOPE_CLASS[row.scope] for row in r.comparison}
+    lead = (
+        "When it says 0.8, does it happen 80 times in 100? Dots on the dashed line are right; "
+        "vertical lines are 95 % intervals, and the bars below show how often each probability "
+        "was given (heights on a square-root scale)."
+    )
+    return section(
+        "reliability", "Reliability", _panels(r.reliability, scopes, r.data.event), lead=lead
+    )
+
+
+def _panels(curves: list[model.Reliability], scopes: dict[str, str], event: str) -> Markup:
     figures = []
-    for place, curve in enumerate(r.reliability):
+    for place, curve in enumerate(curves):
         kind = scopes.get(curve.name, "raw")
         before = "before" if place == 0 else "after"
         title = "Before: as it is" if place == 0 else f"After: {curve.name}"
@@ -219,17 +238,32 @@ def reliability(r: model.Report) -> Section | None:
                     el("strong", title),
                     el("span", f"calibration error {curve.ece:.3f}"),
                 ),
-                charts.reliability(curve, kind, r.data.event),
+                charts.reliability(curve, kind, event),
                 _bins(curve),
                 class_=before,
             )
         )
+    return el("div", figures, class_="panels")
+
+
+def on_test(r: model.Report) -> Section | None:
+    """Return the scores on the labels of the test table."""
+    if not r.test:
+        return None
+    heads, rows = _method_table(r.test, r.verdict.recommended)
+    scopes = {row.label: charts.SCOPE_CLASS[row.scope] for row in r.test}
     lead = (
-        "When it says 0.8, does it happen 80 times in 100? Dots on the dashed line are right; "
-        "vertical lines are 95 % intervals, and the bars below show how often each probability "
-        "was given (heights on a square-root scale)."
+        f"The {r.data.n_test_scored:,} items of the test table that have a label. Nothing has "
+        "learned from them: the methods were fitted to all calibration items."
     )
-    return section("reliability", "Reliability", el("div", figures, class_="panels"), lead=lead)
+    return section(
+        "test",
+        "On the test table",
+        table("Methods on the test table", heads, rows, key="test-table"),
+        el("h3", "Reliability on the test table"),
+        _panels(r.test_reliability, scopes, r.data.event),
+        lead=lead,
+    )
 
 
 def _bins(curve: model.Reliability) -> Markup:
