@@ -254,7 +254,16 @@ def test_progress_ends_at_the_number_of_neighbourhoods_and_inputs_may_be_read_on
     assert done == total <= 4
 
 
+@pytest.fixture
+def interruptible():
+    """Let SIGINT interrupt, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @needs_native
+@pytest.mark.usefixtures("interruptible")
 def test_an_error_in_progress_and_an_interrupt_stop_the_work():
     rng = np.random.default_rng(0)
     X, y, P = rng.normal(size=(3000, 60)), rng.integers(0, 2, 3000), np.full((3000, 2), 0.5)
