@@ -103,7 +103,7 @@ def column(page, table: str, number: int) -> list[str]:
 def test_it_renders(opened, report):
     page = opened()
     assert page.title() == report.title
-    assert page.locator("section").count() == 9
+    assert page.locator("section").count() == 10
     assert page.locator("svg.chart").count() >= 6
     for picture in page.locator("svg.chart").all():
         box = picture.bounding_box()

@@ -101,7 +101,7 @@ def estimate_prior(proba: Any, old_prior: Any) -> Matrix:
     Examples
     --------
     >>> estimate_prior([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8]], [0.5, 0.5]).round(2)
-    array([0.76, 0.24])
+    array([0.82, 0.18])
     """
     P = check_proba(proba, name="proba")
     return _expectation_maximisation(P, _prior(old_prior, "old_prior", P), np.ones(P.shape[0]))
