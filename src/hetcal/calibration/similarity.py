@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +25,7 @@ from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
 from hetcal.calibration.honest_support import HonestSupport, Reference, without_own
+from hetcal.calibration.honest_votes import GroupedVote, n_honest_trees, vote_across_groups
 from hetcal.kernels.intervals import wilson_interval
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
 from hetcal.similarity import make_similarity
@@ -508,7 +508,7 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
     def _honest_probabilities(self) -> Matrix:
         P = self.scores_.proba
         if self.groups_ is not None:
-            return self._probabilities(self._grouped_honest_vote(), P)
+            return self._probabilities(self._vote_across_groups().ballot, P)
         rule = self._rule(self._threshold(self.scores_, None))
         return self._probabilities(self.similarity_.honest_vote(self.voters_, rule), P)
 
@@ -530,43 +530,29 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
                     "honest_support is not available: the calibrator was fitted with groups= and "
                     "comes from a file that was written without it. Fit it anew."
                 )
-            return Reference(self._grouped_honest_vote(scaled=True).support)
+            return Reference(self._vote_across_groups().scaled_support())
         rule = self._rule(self._threshold(self.scores_, None))
         support = self.similarity_.honest_vote(self.voters_, rule).support
         scaled = without_own(support, self.voters_.weight) if rule.everyone else support
-        return Reference(scaled, self._honest_trees(rule))
+        return Reference(scaled, n_honest_trees(self.similarity_, rule))
 
-    def _honest_trees(self, rule: VoteRule) -> NDArray[np.int64] | None:
-        """Return over how many trees each calibration item's support is counted, None for all."""
-        similarity: Any = self.similarity_
-        in_bag = getattr(getattr(similarity, "forest_", None), "in_bag", None)
-        one_sided = getattr(similarity, "voters", "all") == "all" or rule.everyone
-        if in_bag is None or not one_sided:
-            return None
-        return (in_bag == 0).sum(axis=0)
+    def _vote_across_groups(self) -> GroupedVote:
+        """Return the vote on each calibration item by similarities learned without its group."""
+        return vote_across_groups(
+            self._Z_grouped,
+            self.voters_,
+            np.asarray(self.groups_),
+            self._rule(self._threshold(self.scores_, None)),
+            self._learn_similarity,
+        )
 
-    def _grouped_honest_vote(self, *, scaled: bool = False) -> Ballot:
-        """Refit the similarity without each fifth of the groups and vote on the items left out."""
-        Z: Any = self._Z_grouped
-        voters, groups = self.voters_, np.asarray(self.groups_)
-        n_groups = np.unique(groups).shape[0]
-        mass = np.zeros((voters.codes.shape[0], voters.n_classes))
-        support = np.zeros(voters.codes.shape[0])
-        threshold = self._threshold(self.scores_, None)
-        for kept, left_out in GroupKFold(min(5, n_groups)).split(Z, groups=groups):
-            weight = None if voters.weight is None else voters.weight[kept]
-            part = Voters(voters.codes[kept], voters.n_classes, weight)
-            similarity = make_similarity(
-                self.similarity, random_state=self.random_state, n_jobs=self.n_jobs
-            ).fit(Z[kept], part.codes, n_proba=self.space_.n_proba, sample_weight=weight)
-            rule = self._rule(None if threshold is None else threshold[left_out])
-            ballot = similarity.vote(Z[left_out], part, rule)
-            share = 1.0
-            if scaled:  # to the support that all items together would give
-                total = np.ones(len(Z)) if voters.weight is None else voters.weight
-                share = total.sum() / total[kept].sum()
-            mass[left_out], support[left_out] = ballot.mass, ballot.support * share
-        return Ballot(mass, support)
+    def _learn_similarity(self, Z: Any, voters: Voters) -> Any:
+        unfitted = make_similarity(
+            self.similarity, random_state=self.random_state, n_jobs=self.n_jobs
+        )
+        return unfitted.fit(
+            Z, voters.codes, n_proba=self.space_.n_proba, sample_weight=voters.weight
+        )
 
 
 def _blocks(n_rows: int) -> Iterator[slice]:

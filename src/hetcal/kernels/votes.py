@@ -54,8 +54,8 @@ class VoteRule:
             and self.threshold is None
         )
 
-    def rows(self, rows: slice) -> VoteRule:
-        """Return the rule for a block of rows."""
+    def rows(self, rows: slice | NDArray[np.intp]) -> VoteRule:
+        """Return the rule for some of the rows."""
         if self.threshold is None:
             return self
         return replace(self, threshold=self.threshold[rows])

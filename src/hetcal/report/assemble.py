@@ -47,7 +47,7 @@ def assembled(
     others = [m for m in shown[2:] if m == verdict.recommended] or shown[2:3]
     pictured = [*shown[:2], *others]
     hybrid = evidence.hybrid
-    own = support.honest_support(hybrid)
+    own = hybrid.honest_support()
     of_test = None
     if test is None:
         Q = honest.out.proba("hybrid")

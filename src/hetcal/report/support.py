@@ -10,8 +10,6 @@ from sklearn.utils import _safe_indexing
 
 from hetcal._validation.containers import as_frame
 from hetcal.advice.items import Matrix
-from hetcal.calibration.hybrid import HybridCalibrator
-from hetcal.kernels import forest as kernel
 from hetcal.report import model
 
 _N_BINS = 24
@@ -19,14 +17,6 @@ _LOW_SHARE = 0.05
 _LEAST_EDGE = 0.01
 _N_WEAKEST = 10
 _MOST_FEATURES, _LONGEST_VALUE = 5, 40
-
-
-def honest_support(hybrid: HybridCalibrator) -> Matrix:
-    """Return the support of the calibration items by trees that have not seen them."""
-    family = hybrid._proximity()
-    index, queries = kernel.out_of_bag_pair(family.forest_, family.leaves_)
-    one_class = np.zeros(index.n_items, dtype=np.int64)
-    return kernel.neighbour_vote(index, queries, one_class, 1, weight=family.weight_).votes[:, 0]
 
 
 def support(own: Matrix, of_test: Matrix | None) -> model.Support:
