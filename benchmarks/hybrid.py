@@ -27,6 +27,11 @@ from hetcal.experiments.runner import GroupDone, run_trials
 from hetcal.experiments.settings import BASELINES
 from hetcal.experiments.store import Store
 
+RIVALS = {
+    "global": "the maps of p alone",
+    "paper": "the paper's eight",
+    "all": "all others",
+}
 METRICS = ("brier", "log_loss", "ece")
 SHOWN = ["dataset", "classifier", "n_cal", "cell", "trials", "mean", "best", "best_mean", "ratio"]
 SHOWN += ["difference", "standard_error", "p_worse", "worse"]
@@ -34,7 +39,7 @@ SHOWN += ["difference", "standard_error", "p_worse", "worse"]
 
 def summary(results: pd.DataFrame, challenger: str) -> None:
     """Print every cell's Brier score and, for all scores, geometric means and losses."""
-    for against, title in [("paper", "the paper's eight"), ("all", "all others")]:
+    for against, title in RIVALS.items():
         table = contest(results, challenger=challenger, against=against)
         if table.empty:
             print("No cell has both the hybrid and another method yet.")
@@ -52,7 +57,8 @@ def summary(results: pd.DataFrame, challenger: str) -> None:
                     print(
                         f"{metric:>8}, {name} ({len(part)}): geometric mean of ratios "
                         f"{geometric_mean(part['ratio']):.3f}, worst {part['ratio'].max():.3f}, "
-                        f"significantly worse in {int(part['worse'].sum())} (Holm, 5 %)"
+                        f"worse in {int((part['ratio'] > 1).sum())}, "
+                        f"significantly in {int(part['worse'].sum())} (Holm, 5 %)"
                     )
     debiased = results[results["method"] == challenger].groupby("n_cal")["ece_debiased"].mean()
     print(f"\nDebiased ECE of {challenger}, mean over cells, by calibration items:")

@@ -52,10 +52,12 @@ def test_only_common_trials_are_compared():
     assert table["ratio"].tolist() == [pytest.approx(0.5)]
 
 
-def test_the_paper_s_methods_alone():
-    data = results({("d", "hybrid"): [0.2], ("d", "forest-x"): [0.1], ("d", "SWC"): [0.4]})
+def test_rivals_can_be_narrowed_down():
+    scores = {"hybrid": 0.2, "forest-x": 0.1, "SWC": 0.4, "TS": 0.5}
+    data = results({("d", method): [score] for method, score in scores.items()})
     assert contest(data)["best"].tolist() == ["forest-x"]
     assert contest(data, against="paper")["best"].tolist() == ["SWC"]
+    assert contest(data, against="global")["best"].tolist() == ["TS"]
     assert contest(data[data["method"] != "hybrid"]).empty
 
 

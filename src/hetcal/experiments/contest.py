@@ -17,6 +17,8 @@ from hetcal.experiments.settings import PAPER_METHODS, Trial, make_trials, paper
 __all__ = ["CELL_SETS", "contest", "contest_trials", "geometric_mean", "holm", "is_development"]
 
 _CELL = ["dataset", "classifier", "n_cal"]
+_GLOBAL = frozenset({"Uncal.", "Platt", "TS", "Iso Reg", "Hist bin"})
+_RIVALS = {"paper": frozenset(PAPER_METHODS), "global": _GLOBAL}
 Cell = tuple[str, str, int]
 
 _BINARY = ("mnist-1v7", "mnist-4v9", "mnist-3v8", "mnist-3v5")
@@ -103,8 +105,8 @@ def contest(
     metric : str, default "brier"
         A column where less is better.
     challenger : str, default "hybrid"
-    against : {"all", "paper"}
-        Every other method, or the paper's eight.
+    against : {"all", "paper", "global"}
+        Every other method, the paper's eight, or those of them that look at p alone.
     level : float, default 0.05
         Of the test, over all cells together (Holm).
 
@@ -134,8 +136,8 @@ def contest(
         # Paired: only trials that the challenger has, and only others that have all of those.
         wide = wide[wide[challenger].notna()].dropna(axis="columns")
         others = wide.drop(columns=challenger)
-        if against == "paper":
-            others = others[[name for name in others if name in PAPER_METHODS]]
+        if against != "all":
+            others = others[[name for name in others if name in _RIVALS[against]]]
         if others.shape[1] == 0:
             continue
         best = others.mean().idxmin()
