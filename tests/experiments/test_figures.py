@@ -194,6 +194,9 @@ def test_finished_trials_of_the_shift_experiment_are_drawn_not_run(tmp_path, mon
     assert len(drawn.facts) == len(facts)
     with pytest.raises(RuntimeError, match="was run"):
         draw_figure("shift", results=tmp_path, trials=3)
+    monkeypatch.setattr(shift, "_VERSION", "of another recipe")
+    with pytest.raises(RuntimeError, match="was run"):
+        draw_figure("shift", results=tmp_path, trials=2)
 
 
 def test_trials_of_the_shift_experiment_are_kept(tmp_path, monkeypatch):
@@ -238,6 +241,7 @@ def _shift_facts(trials: int) -> pd.DataFrame:
                 "items": 100,
                 "brier": rng.uniform(0.1, 0.2),
                 "gap": 0.01,
+                "version": shift._VERSION,
             }
             for classifier in shift.CLASSIFIERS
             for share in (0.0, 0.05, 0.33)

@@ -24,6 +24,7 @@ from hetcal._exceptions import UnknownCategoryWarning
 from hetcal.calibration import get_calibrator
 from hetcal.datasets import load_dataset
 from hetcal.experiments.figures._registry import DrawnFigure, facts_file
+from hetcal.experiments.settings import VERSIONS
 from hetcal.experiments.store import Store
 from hetcal.metrics import brier_score
 from hetcal.plotting._style import method_style, require_pyplot
@@ -34,7 +35,8 @@ GROUP, RARE, COMMON = "sex", "Female", "Male"
 SHARES = (0.0, 0.05, None)
 CLASSIFIERS = {"LR": "logistic regression", "GBT": "gradient-boosted trees"}
 METHODS = ("uncalibrated", "platt", "isotonic", "swc", "hybrid")
-_VERSION = 1
+# Results of another version of the experiment or of the hybrid's recipe do not count.
+_VERSION = f"v2-hybrid{VERSIONS['hybrid']}"
 
 
 def draw(name: str, results: Path, trials: int, progress: Callable[[str], object]) -> DrawnFigure:
@@ -43,7 +45,8 @@ def draw(name: str, results: Path, trials: int, progress: Callable[[str], object
     Trials in the results are drawn; those that are missing are run, each kept when it is done.
     """
     path = facts_file(results, name)
-    finished = pd.read_csv(path) if path.is_file() else pd.DataFrame({"seed": []})
+    finished = pd.read_csv(path) if path.is_file() else pd.DataFrame({"seed": [], "version": []})
+    finished = finished[finished["version"] == _VERSION]
     store = Store(results)
     parts = []
     for seed in range(trials):
@@ -66,7 +69,7 @@ def shift_trial(classifier: str, share: float | None, seed: int) -> pd.DataFrame
     DataFrame
         Columns ``classifier``, ``share`` (of women in training), ``seed``, ``method``, ``group``,
         ``items`` (test), ``brier``, ``gap`` (mean predicted minus observed frequency of an income
-        over 50K).
+        over 50K), ``version`` (of the experiment).
     """
     data = load_dataset("adult")
     X, y = pd.DataFrame(data.X), np.searchsorted(data.classes, data.y)
@@ -95,6 +98,7 @@ def shift_trial(classifier: str, share: float | None, seed: int) -> pd.DataFrame
                     "items": int(inside.sum()),
                     "brier": brier_score(y[test][inside], Q[inside], classes=[0, 1]),
                     "gap": float(Q[inside, 1].mean() - y[test][inside].mean()),
+                    "version": _VERSION,
                 }
             )
     return pd.DataFrame(rows)
@@ -121,7 +125,7 @@ def _black_box(classifier: str) -> Pipeline:
 
 def _kept_trial(store: Store, classifier: str, share: float | None, seed: int) -> pd.DataFrame:
     """Return a trial's table, from the store's cache where it has been run."""
-    key = f"shift/{classifier}-{share}-{seed}-v{_VERSION}"
+    key = f"shift/{classifier}-{share}-{seed}-{_VERSION}"
     kept = store.read_arrays(key)
     if kept is None:
         table = shift_trial(classifier, share, seed)
