@@ -2,11 +2,14 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
 
 import hetcal
 from hetcal._exceptions import HetcalWarning
@@ -19,6 +22,9 @@ from hetcal.advice import (
     VERDICTS,
     Advice,
 )
+from hetcal.advice.advise import judged
+from hetcal.advice.evidence import Gain
+from hetcal.advice.items import CalibrationItems
 from hetcal.datasets import make_hidden_heterogeneity
 
 
@@ -253,6 +259,7 @@ def test_the_same_class_balance_is_not(calibrated):
         ({"logits_new": [[0.0, 1.0]]}, "Pass y_proba_new"),
         ({"y_proba_new": [[0.2, 0.3, 0.5]]}, "y_proba_new has 3 columns"),
         ({"y_proba_new": [0.2, 0.3], "X_new": [[1.0]]}, "X_new has 1 rows"),
+        ({"X_new": [[1.0]]}, "X_new without y_proba_new"),
         ({"hybrid": hetcal.HybridCalibrator()}, "one that is not fitted"),
     ],
 )
@@ -295,3 +302,91 @@ def test_columns_and_classes_in_another_order_are_refused():
     hybrid.fit(data.X, y, y_proba=data.y_proba[:, ::-1])
     with pytest.raises(ValueError, match="hybrid was fitted with the classes"):
         hetcal.advise(data.X, y, y_proba=P, hybrid=hybrid)
+
+
+def changed(advice, items, **evidence):
+    """Judge other evidence about the same items."""
+    e = replace(advice.evidence, **evidence)
+    return judged(items, e, None, 0.02, classes_given=False)
+
+
+def test_retraining_names_the_best_of_the_models(retrain):
+    data, advice = retrain
+    noise = np.random.default_rng(0).uniform(0.4, 0.6, 600)
+    items = CalibrationItems.check(data.X, data.y, y_proba=noise)
+    e = advice.evidence
+    better = e.retraining_gain.value + 0.02
+    hybrid = changed(
+        advice,
+        items,
+        local_gain=Gain(better, better - 0.01, better + 0.01),
+        hybrid_over_retrained=Gain(0.02, 0.01, 0.03),
+    )
+    assert (hybrid.verdict, hybrid.recommended) == (RETRAIN, "hybrid")
+    assert hybrid.expected_brier == pytest.approx(e.reference_brier - better)
+    assert hybrid.expected_brier < e.retrained_brier
+    text = " ".join(str(hybrid).split())
+    assert "HybridCalibrator" in hybrid.call
+    assert "the hybrid is clearly the best here" in text
+    assert f"{hybrid.expected_brier:.4f}" in text
+    assert f"{e.best_retrained} on the features alone {e.retrained_brier:.4f}" in text
+    assert "old model's training data" in text
+    q = run(hybrid.call, data, y_proba=noise, y_proba_new=noise[:20])
+    new = data.sample(20, random_state=9)
+    assert new.expected_brier(q) < new.expected_brier(np.full((20, 2), 0.5))
+
+
+@pytest.mark.parametrize("low", [-0.001, 0.0001])
+def test_a_hybrid_that_is_hardly_better_does_not_replace_plain_retraining(retrain, low):
+    data, advice = retrain
+    items = CalibrationItems.check(data.X, data.y, y_proba=np.full(600, 0.5))
+    plain = changed(advice, items, hybrid_over_retrained=Gain(0.001, low, 0.002))
+    assert plain.verdict == RETRAIN
+    assert plain.recommended == advice.evidence.best_retrained
+    assert plain.expected_brier == pytest.approx(plain.evidence.retrained_brier)
+    assert "hetcal" not in plain.call
+    assert "not clear enough" in " ".join(str(plain).split())
+
+
+def test_the_gain_of_the_hybrid_over_retraining_is_paired(retrain):
+    data, advice = retrain
+    e = advice.evidence
+    truth = np.eye(2)[data.y]
+    of_hybrid = ((e.hybrid.out_of_sample_proba_ - truth) ** 2).sum(axis=1)
+    of_model = ((e.retrained - truth) ** 2).sum(axis=1)
+    gain = e.hybrid_over_retrained
+    assert gain.value == pytest.approx((of_model - of_hybrid).mean())
+    assert gain.value == pytest.approx(e.local_gain.value - e.retraining_gain.value)
+    error = (of_model - of_hybrid).std(ddof=1) / 600**0.5
+    assert gain.high - gain.value == pytest.approx(1.96 * error)
+
+
+@pytest.mark.slow
+def test_a_large_table_gets_the_hybrid_where_boosting_is_clearly_worse():
+    X, y = make_classification(12000, 30, n_informative=8, random_state=0)
+    P = GaussianNB().fit(X[:2000], y[:2000]).predict_proba(X[2000:])
+    advice = hetcal.advise(X[2000:], y[2000:], y_proba=P)
+    assert (advice.verdict, advice.recommended) == (RETRAIN, "hybrid")
+    assert advice.expected_brier < 0.9 * advice.evidence.retrained_brier
+
+
+def test_repeated_rows_are_noticed(calibrated):
+    rows = np.r_[np.arange(80), np.arange(40)]
+    X, y, P = calibrated.X[rows], calibrated.y[rows], calibrated.y_proba[rows]
+    hybrid = hetcal.HybridCalibrator("kernel", n_estimators=10).fit(X, y, y_proba=P)
+    advice = hetcal.advise(X, y, y_proba=P, hybrid=hybrid)
+    assert "repeated-rows" in [w.code for w in advice.warnings]
+
+
+def test_a_hybrid_that_was_fitted_with_weights_of_zero_is_taken(calibrated):
+    X, y, P = calibrated.X[:120], calibrated.y[:120], calibrated.y_proba[:120]
+    weight = np.where(np.arange(120) % 4 == 0, 0.0, 1.0)
+    kept = weight > 0
+    options = {"experts": "kernel", "n_estimators": 10}
+    of_all = hetcal.HybridCalibrator(**options).fit(X, y, y_proba=P, sample_weight=weight)
+    of_some = hetcal.HybridCalibrator(**options).fit(X[kept], y[kept], y_proba=P[kept])
+    with_zeros = hetcal.advise(X, y, y_proba=P, sample_weight=weight, hybrid=of_all)
+    without = hetcal.advise(X[kept], y[kept], y_proba=P[kept], hybrid=of_some)
+    assert with_zeros.evidence.local_gain == without.evidence.local_gain
+    with pytest.raises(ValueError, match="one fitted to 120"):
+        hetcal.advise(X, y, y_proba=P, sample_weight=np.roll(weight, 1), hybrid=of_all)

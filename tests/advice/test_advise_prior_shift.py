@@ -1,12 +1,16 @@
 """Class balance: estimated, corrected, and not seen where it is not."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 
 from hetcal._validation import check_proba
 from hetcal.advice import correct_prior, estimate_prior, measure_prior_shift
+from hetcal.advice.checks import check_class_balance
 from hetcal.advice.items import CalibrationItems
 from hetcal.datasets import make_hidden_heterogeneity
 
@@ -73,3 +77,107 @@ def test_probabilities_that_say_nothing_show_no_shift(seed):
     items = CalibrationItems.check(P[:, None], y, y_proba=P)
     shift = measure_prior_shift(items, check_proba(rng.random(500)))
     assert not shift.shifted.any()
+
+
+def climbed(P, old, n_steps=200_000):
+    """Expectation-maximisation, as slowly as it takes."""
+    prior = old
+    for _ in range(n_steps):
+        Q = P * (prior / old)
+        updated = (Q / Q.sum(axis=1, keepdims=True)).mean(axis=0)
+        if np.abs(updated - prior).max() < 1e-13:
+            break
+        prior = updated
+    return prior
+
+
+@pytest.mark.parametrize("sharpness", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("K", [2, 3, 7])
+def test_the_estimate_is_where_expectation_maximisation_ends(K, sharpness):
+    rng = np.random.default_rng(K)
+    P = np.exp(sharpness * rng.normal(size=(150, K)))
+    P /= P.sum(axis=1, keepdims=True)
+    old = P.mean(axis=0) * rng.uniform(0.98, 1.02, K)
+    old /= old.sum()
+    np.testing.assert_allclose(estimate_prior(P, old), climbed(P, old), atol=2e-4)
+
+
+def test_certain_probabilities_are_counted():
+    P = np.eye(3)[[0, 0, 0, 1, 2]]
+    np.testing.assert_allclose(estimate_prior(P, [0.2, 0.2, 0.6]), [0.6, 0.2, 0.2])
+
+
+def flat(n, rng):
+    return check_proba(expit(0.3 * rng.normal(size=n)))
+
+
+def test_probabilities_that_say_nothing_take_no_longer():
+    """Expectation-maximisation creeps there: it took seven times as long."""
+    rng = np.random.default_rng(0)
+    data = make_hidden_heterogeneity(600, heterogeneity=0.0, random_state=0)
+    new = data.sample(5000, random_state=1)
+
+    def seconds(P, P_new):
+        items = CalibrationItems.check(data.X, data.y, y_proba=P)
+        start = time.process_time()
+        measure_prior_shift(items, P_new)
+        return time.process_time() - start
+
+    usual = seconds(data.y_proba, new.y_proba)
+    assert seconds(flat(600, rng), flat(5000, rng)) < 4 * usual
+
+
+def behind_a_useless_model(seed, kept):
+    """Draw items whose probabilities say nothing, and new ones with a part of class 1."""
+    rng = np.random.default_rng([seed, 1])
+    data = make_hidden_heterogeneity(500, heterogeneity=0.0, random_state=seed)
+    new = data.sample(1200, random_state=seed + 1000)
+    left = rng.random(1200) < np.where(new.y == 1, kept, 1.0)
+    items = CalibrationItems.check(data.X, data.y, y_proba=flat(500, rng))
+    return items, new.X[left], flat(int(left.sum()), rng), new.y[left].mean()
+
+
+def test_a_shift_behind_a_useless_model_is_seen_in_the_features():
+    seen = 0
+    for seed in range(3):
+        items, X_new, P_new, truth = behind_a_useless_model(seed, 0.4)
+        shift = measure_prior_shift(items, P_new, X_new=X_new)
+        assert shift.seen_in == "features"
+        assert abs(shift.new[1] - truth) < 0.12
+        seen += shift.shifted.any()
+    assert seen >= 2
+    without = measure_prior_shift(items, P_new)  # nothing could show it
+    assert not without.shifted.any()
+    assert without.half_width > 0.2
+
+
+def test_features_show_no_shift_where_there_is_none():
+    alarms = 0
+    for seed in range(4):
+        items, X_new, P_new, _ = behind_a_useless_model(seed, 1.0)
+        alarms += measure_prior_shift(items, P_new, X_new=X_new).shifted.any()
+    assert alarms <= 1
+
+
+def test_a_balance_that_cannot_be_seen_is_called_open():
+    items, X_new, P_new, _ = behind_a_useless_model(0, 1.0)
+    warning = check_class_balance(measure_prior_shift(items, P_new), items)
+    assert warning.code == "class-balance-open"
+    assert "X_new" in warning.text
+    assert check_class_balance(measure_prior_shift(items, P_new, X_new=X_new), items) is None
+
+
+@given(
+    st.integers(0, 10**6), st.sampled_from([2, 5, 60]), st.sampled_from([0.0, 1e-6, 0.3, 5, 300])
+)
+def test_no_class_could_make_the_probabilities_likelier(seed, K, sharpness):
+    """The slope towards each class is at most zero: so the maximum was found, however odd P is."""
+    rng = np.random.default_rng(seed)
+    Z = sharpness * rng.normal(size=(rng.integers(1, 80), K))
+    P = np.exp(Z - Z.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    old = np.maximum(rng.dirichlet(np.full(K, 0.2)), 1e-6)
+    old /= old.sum()
+    prior = estimate_prior(P, old)
+    ratio = P / old
+    assert (ratio / (ratio @ prior)[:, None]).mean(axis=0).max() < 1 + 1e-5

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hetcal.advice import advise
 from hetcal.advice.calls import recommended_call
+from hetcal.advice.enough import enough_items
 from hetcal.advice.evidence import Gain, Potential
 from hetcal.advice.honest_models import best_of, retrained
 from hetcal.advice.items import CalibrationItems
@@ -24,6 +26,8 @@ from hetcal.advice.verdicts import (
     decide,
     too_little_to_start,
 )
+from hetcal.calibration import HybridCalibrator
+from hetcal.datasets import make_hidden_heterogeneity
 
 YES, NO, UNSURE = Answer.YES, Answer.NO, Answer.UNSURE
 
@@ -148,9 +152,7 @@ def test_the_call_to_retrain_takes_columns_of_text(best):
     table = pd.DataFrame({"a": ["x", "y"] * 20, "b": np.arange(40.0)})
     y, weight = np.array([0, 1] * 20), np.ones(40)
     items = CalibrationItems.check(table, y, y_proba=np.full(40, 0.5), sample_weight=weight)
-    call = recommended_call(
-        RETRAIN, items, use_map=None, best_retrained=best, shift=None, classes_given=False
-    )
+    call = recommended_call(best, items, shift=None, classes_given=False)
     names = {"X": table, "y": y, "X_new": table.head(3), "sample_weight": weight}
     exec(call, names)
     assert names["q_new"].shape == (3, 2)
@@ -163,9 +165,7 @@ def test_the_call_to_retrain_keeps_the_order_of_classes(best):
     y = np.repeat(["no", "maybe"], 20)
     P = np.full((40, 3), 1 / 3)
     items = CalibrationItems.check(X, y, y_proba=P, classes=classes)
-    call = recommended_call(
-        RETRAIN, items, use_map=None, best_retrained=best, shift=None, classes_given=True
-    )
+    call = recommended_call(best, items, shift=None, classes_given=True)
     names = {"X": X, "y": y, "X_new": X, "classes": np.array(classes)}
     exec(call, names)
     assert names["q_new"].shape == (40, 3)
@@ -179,3 +179,54 @@ def test_boosting_meets_a_column_that_a_fold_has_no_value_of():
     items = CalibrationItems.check(X, y, y_proba=np.full(60, 0.5))
     said = retrained(X, items, np.arange(60) % 5, with_boosting=True, seed=0, n_jobs=None)
     np.testing.assert_allclose(said["boosting"].sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("best", ["forest", "boosting"])
+@pytest.mark.parametrize("kind", ["array", "pandas", "numbered", "polars", "words"])
+def test_the_call_to_retrain_leaves_out_empty_columns(best, kind):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=60), np.full(60, np.nan), np.arange(60.0)])
+    if kind != "array":
+        X = pd.DataFrame(X, columns=None if kind == "numbered" else ["a", "b", "c"])
+    if kind == "words":
+        X["c"] = ["u", "v"] * 30
+    if kind == "polars":
+        X = pytest.importorskip("polars").DataFrame({name: X[name].tolist() for name in X})
+    y = np.arange(60) % 2
+    items = CalibrationItems.check(X, y, y_proba=np.full(60, 0.5))
+    call = recommended_call(best, items, shift=None, classes_given=False)
+    names = {"X": X, "y": y, "X_new": X[:4]}
+    exec(call, names)
+    assert names["q_new"].shape == (4, 2)
+
+
+@given(
+    st.integers(2, 3000),
+    st.integers(1, 50),
+    st.floats(0.005, 0.2),
+    st.floats(1.0, 3.0),
+)
+def test_more_items_never_lower_what_is_needed(n, rare, share, factor):
+    """With the same share of the second class; and a smaller gain never asks for fewer items."""
+
+    def needed(times, share):
+        y = np.tile(np.r_[np.zeros(rare * n // 50 + 1), np.ones(n)].astype(int), times)
+        return enough_items(items_of(y, np.full(len(y), 0.5)), share)
+
+    assert needed(1, share) <= needed(2, share) <= needed(3, share)
+    assert needed(1, share) <= needed(1, share / factor)
+    assert needed(1, share) >= 2 * n
+
+
+def test_what_is_needed_does_not_jump_where_measuring_starts():
+    """39 items are not measured, 41 are."""
+    data = make_hidden_heterogeneity(60, random_state=0)
+
+    def needed(n):
+        X, y, P = data.X[:n], data.y[:n], data.y_proba[:n]
+        hybrid = None
+        if n >= 40:
+            hybrid = HybridCalibrator("kernel", n_estimators=5).fit(X, y, y_proba=P)
+        return advise(X, y, y_proba=P, hybrid=hybrid).n_needed
+
+    assert needed(20) <= needed(39) <= needed(41) <= needed(60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -449,3 +451,30 @@ def test_a_calibrator_without_a_name_is_asked_for_one():
     data = make_hidden_heterogeneity(60, random_state=0)
     with pytest.raises(TypeError, match="Pass a dict of name to calibrator"):
         compare(data.X, data.y, y_proba=data.y_proba, methods=[SimilarityCalibrator()])
+
+
+class Mumbles(Uncalibrated):
+    """Warns at every fit."""
+
+    def fit(self, X, y, **options):
+        warnings.warn("mumble", HetcalWarning, stacklevel=2)
+        return super().fit(X, y, **options)
+
+
+def test_a_note_is_written_once(data):
+    methods = {"first": Mumbles(), "second": Mumbles(), "quiet": Uncalibrated()}
+    comparison = compare(
+        data.X, data.y, y_proba=data.y_proba, methods=methods, baselines=False, n_repeats=1
+    )
+    for text in (repr(comparison), comparison._repr_html_()):
+        assert text.count("mumble") == 1
+        assert "first, second: warned in 5 of 5 fits: mumble" in text
+    notes = comparison.frame().query("metric == 'brier'").set_index("method")["note"]
+    assert notes["first"] == notes["second"] != ""  # the frame keeps one per row
+
+
+def test_one_method_is_a_method(data):
+    comparison = compare(
+        data.X, data.y, y_proba=data.y_proba, methods="temperature", baselines=False, n_repeats=1
+    )
+    assert repr(comparison).startswith("Comparison of 1 method on 300 items, 5 splits.")

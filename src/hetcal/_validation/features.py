@@ -15,6 +15,7 @@ A sparse matrix stays sparse (CSR) where the method allows it.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,8 +97,12 @@ class FeatureEncoder:
             self.fill_ = _column_medians(matrix)
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64] | sparse.csr_array:
-        """Return ``X`` encoded as at fit, after checking that it has the same columns."""
+    def transform(self, X: Any, *, quiet: bool = False) -> NDArray[np.float64] | sparse.csr_array:
+        """Return ``X`` encoded as at fit, after checking that it has the same columns.
+
+        ``quiet`` leaves the warning about unknown levels out; Python's own filters of warnings are
+        not safe to change while other threads run.
+        """
         if sparse.issparse(X):
             matrix = self._checked_sparse(X)
             self._check_width(matrix.shape[1])
@@ -115,7 +120,7 @@ class FeatureEncoder:
             _refuse_empty(frame.shape)
             self._check_names(frame)
             self._check_width(frame.shape[1])
-            matrix = self._encode_frame(frame)
+            matrix = self._encode_frame(frame, quiet)
         if self.fill_ is not None:
             matrix = np.where(np.isnan(matrix), self.fill_, matrix)
         return matrix
@@ -178,25 +183,27 @@ class FeatureEncoder:
             )
         return levels
 
-    def _encode_frame(self, frame: nw.DataFrame) -> NDArray[np.float64]:
+    def _encode_frame(self, frame: nw.DataFrame, quiet: bool = False) -> NDArray[np.float64]:
         blocks = [
-            self._one_hot(column, self.levels_[j]) if j in self.levels_ else _numeric_column(column)
+            self._one_hot(column, self.levels_[j], quiet)
+            if j in self.levels_
+            else _numeric_column(column)
             for j, column in enumerate(frame.iter_columns())
         ]
         return np.hstack(blocks) if blocks else np.empty((frame.shape[0], 0))
 
-    def _one_hot(self, column: nw.Series, levels: list) -> NDArray[np.float64]:
+    def _one_hot(self, column: nw.Series, levels: list, quiet: bool) -> NDArray[np.float64]:
         values = column.to_numpy()
         codes = pd.Index(levels, dtype=object).get_indexer(pd.Index(values, dtype=object))
         unknown = (codes < 0) & ~np.asarray(pd.isna(values))
-        if unknown.any():
+        if unknown.any() and not quiet:
             names = sorted({str(value) for value in values[unknown]})
             warnings.warn(
                 f"Column {column.name!r} holds {int(unknown.sum())} value(s) not seen at "
                 f"fit ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}); they count as "
                 "none of the known levels.",
                 UnknownCategoryWarning,
-                stacklevel=2,
+                stacklevel=_levels_to_caller(),
             )
         return (codes[:, None] == np.arange(len(levels))).astype(np.float64)
 
@@ -306,3 +313,15 @@ def _refuse_empty(shape: tuple[int, ...]) -> None:
             f"0 feature(s) (shape={shape}) while a minimum of 1 is required: X has no columns. "
             "Pass at least one feature."
         )
+
+
+def _levels_to_caller() -> int:
+    """Return the stacklevel of the first caller outside of hetcal: the line that the user wrote."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == __name__.partition(".")[0]

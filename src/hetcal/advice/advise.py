@@ -18,8 +18,9 @@ from hetcal._validation import (
     check_same_rows,
 )
 from hetcal.advice import checks, words
-from hetcal.advice.calls import recommended_call
+from hetcal.advice.calls import AS_IT_IS, HYBRID, RETRAINED, recommended_call
 from hetcal.advice.checks import AdviceWarning
+from hetcal.advice.enough import enough_items, items_needed
 from hetcal.advice.evidence import ONE_SIDED_95, Evidence, gather
 from hetcal.advice.items import CalibrationItems, Matrix
 from hetcal.advice.prior_shift import PriorShift, measure_prior_shift
@@ -37,8 +38,6 @@ from hetcal.calibration.hybrid import HybridCalibrator
 
 # What the classifier adds to the features, as a share of what retraining brings.
 _NEXT_TO_NOTHING = 0.1
-# So that a gain that just matters is found, and its absence seen, in 95 of 100 cases.
-_SURELY_FOUND = (2 * ONE_SIDED_95) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +64,9 @@ class Advice:
         Every number; None where there were too few items to measure anything.
     prior_shift : PriorShift or None
         Class frequencies of the new data, where ``y_proba_new`` was passed.
+    recommended : str
+        What the call uses: "hybrid"; "forest" or "boosting", trained on the features alone; the
+        name of a global map; or "uncalibrated".
     """
 
     verdict: str
@@ -77,6 +79,7 @@ class Advice:
     worthwhile: float
     evidence: Evidence | None = field(repr=False)
     prior_shift: PriorShift | None = field(repr=False, default=None)
+    recommended: str = AS_IT_IS
 
     @property
     def expected_brier(self) -> float:
@@ -84,13 +87,11 @@ class Advice:
         e = self.evidence
         if e is None:
             return float("nan")
-        gain = {
-            GO_LOCAL: e.local_gain.value,
-            RETRAIN: e.retraining_gain.value,
-        }.get(self.verdict, 0.0)
-        if gain:
-            return e.reference_brier - gain
-        return e.best_map_brier if self.global_map is Answer.YES else e.brier
+        if self.recommended == HYBRID:
+            return e.hybrid_brier
+        if self.recommended in RETRAINED:
+            return e.retrained_brier
+        return e.brier if self.recommended == AS_IT_IS else e.best_map_brier
 
     @property
     def subgroups(self) -> pd.DataFrame:
@@ -157,7 +158,8 @@ def advise(
     classes : array-like of shape (K,), optional
         The classes in the column order of ``y_proba``.
     X_new : array-like or table, optional
-        Features of new items; only their number is compared with ``y_proba_new``.
+        Features of new items: where the probabilities say little about the class, the class balance
+        is estimated with them. Only together with ``y_proba_new`` (or ``logits_new``).
     y_proba_new, logits_new : array-like of shape (m, K), optional
         The classifier's output on items without labels, of the same kind: their class balance is
         estimated, and corrected for where it differs.
@@ -202,19 +204,18 @@ def advise(
             f"advise: worthwhile must lie between 0 and 1, both excluded; got {worthwhile!r}. "
             "Pass 0.02 for 2 % of the Brier score."
         )
-    items = _with_weight(
-        CalibrationItems.check(
-            X,
-            y,
-            y_proba=y_proba,
-            logits=logits,
-            classes=classes,
-            sample_weight=sample_weight,
-            groups=groups,
-            caller="advise",
-        )
+    everyone = CalibrationItems.check(
+        X,
+        y,
+        y_proba=y_proba,
+        logits=logits,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        caller="advise",
     )
-    _check_hybrid(hybrid, items)
+    items = _with_weight(everyone)
+    _check_hybrid(hybrid, items, everyone)
     new_output = _new_output(items, X_new, y_proba_new, logits_new)
     given = classes is not None
     counts = np.sort(np.bincount(items.codes, minlength=2))
@@ -226,7 +227,7 @@ def advise(
     shift = (
         None
         if new_output is None
-        else measure_prior_shift(items, new_output, random_state=random_state)
+        else measure_prior_shift(items, new_output, X_new=X_new, random_state=random_state)
     )
     return judged(items, evidence, shift, worthwhile, classes_given=given)
 
@@ -261,7 +262,9 @@ def judged(
         < max(matters_locally, _NEXT_TO_NOTHING * evidence.retraining_gain.value)
     )
     verdict = decide(global_map, local, retraining_wins=retraining_wins)
+    recommended = _recommended(verdict, evidence, global_map, worthwhile)
     found = [
+        checks.check_repeated_rows(items),
         checks.check_training_rows(items, evidence.best_map_brier, evidence.retrained),
         checks.check_groups_balance(items),
         checks.check_errors(items),
@@ -269,17 +272,10 @@ def judged(
     ]
     n_needed = None
     if verdict == COLLECT_MORE:
-        n_needed = _needed(items, evidence, global_map, local, worthwhile)
+        n_needed = items_needed(items, evidence, global_map, local, worthwhile)
     return Advice(
         verdict,
-        recommended_call(
-            verdict,
-            items,
-            use_map=evidence.best_map if global_map is Answer.YES else None,
-            best_retrained=evidence.best_retrained,
-            shift=shift,
-            classes_given=classes_given,
-        ),
+        recommended_call(recommended, items, shift=shift, classes_given=classes_given),
         tuple(warning for warning in found if warning is not None),
         global_map,
         local,
@@ -288,29 +284,19 @@ def judged(
         matters,
         evidence,
         shift,
+        recommended,
     )
 
 
-def _needed(
-    items: CalibrationItems, evidence: Evidence, global_map: Answer, local: Answer, share: float
-) -> int:
-    """Return about how many items would settle it: at least twice as many as there are."""
-    n = items.n_items
-    least = np.finfo(float).eps  # where nothing is wrong, nothing can be gained either
-    wanted = 2.0 * n
-    if global_map is Answer.UNSURE:
-        matters = max(share * evidence.brier, least)
-        wanted = max(wanted, _SURELY_FOUND * evidence.global_unit * n / matters)
-    if local is Answer.UNSURE:
-        matters = max(share * evidence.reference_brier, least)
-        wanted = max(wanted, _SURELY_FOUND * evidence.local_unit * n / matters)
-    return _rounded(wanted)
-
-
-def _rounded(number: float) -> int:
-    """Return the number with two digits that say something."""
-    digits = max(int(np.floor(np.log10(number))) - 1, 0)
-    return int(np.ceil(number / 10**digits) * 10**digits)
+def _recommended(verdict: str, evidence: Evidence, global_map: Answer, worthwhile: float) -> str:
+    """Return what to use: of models that are trained anew the best one, not just any."""
+    if verdict == GO_LOCAL:
+        return HYBRID
+    if verdict == RETRAIN:
+        better = evidence.hybrid_over_retrained
+        clearly = better.low > 0 and better.value >= worthwhile * evidence.retrained_brier
+        return HYBRID if clearly else evidence.best_retrained
+    return evidence.best_map if global_map is Answer.YES else AS_IT_IS
 
 
 def _nothing_to_say(items: CalibrationItems, classes_given: bool, worthwhile: float) -> Advice:
@@ -318,14 +304,7 @@ def _nothing_to_say(items: CalibrationItems, classes_given: bool, worthwhile: fl
     brier = float(np.average(((items.proba - truth) ** 2).sum(axis=1), weights=items.weights))
     return Advice(
         COLLECT_MORE,
-        recommended_call(
-            COLLECT_MORE,
-            items,
-            use_map=None,
-            best_retrained="forest",
-            shift=None,
-            classes_given=classes_given,
-        ),
+        recommended_call(AS_IT_IS, items, shift=None, classes_given=classes_given),
         (
             AdviceWarning(
                 "few-items",
@@ -336,7 +315,7 @@ def _nothing_to_say(items: CalibrationItems, classes_given: bool, worthwhile: fl
         Answer.UNSURE,
         Answer.UNSURE,
         items.n_items,
-        _rounded(max(10 * items.n_items, _SURELY_FOUND / worthwhile)),
+        enough_items(items, worthwhile),
         worthwhile * brier,
         None,
     )
@@ -361,11 +340,17 @@ def _with_weight(items: CalibrationItems) -> CalibrationItems:
     )
 
 
-def _check_hybrid(hybrid: HybridCalibrator | None, items: CalibrationItems) -> None:
+def _check_hybrid(
+    hybrid: HybridCalibrator | None, items: CalibrationItems, everyone: CalibrationItems
+) -> None:
+    """Accept one that was fitted to the items, with or without those of weight 0."""
     if hybrid is None:
         return
     said = getattr(hybrid, "out_of_sample_proba_", None)
-    if said is None or said.shape != items.output.shape:
+    with_all = np.array_equal(
+        getattr(hybrid, "calibration_rows_", ()), np.flatnonzero(everyone.weights > 0)
+    )
+    if said is None or said.shape != (everyone if with_all else items).output.shape:
         raise ValueError(
             "advise: hybrid must be a HybridCalibrator that was fitted to these very items "
             f"({items.n_items} with a positive weight); got "
@@ -391,9 +376,14 @@ def _new_output(
             f"{items.kind}_new."
         )
     given = new[items.kind]
-    if given is None:
-        return None
     name = f"{items.kind}_new"
+    if given is None:
+        if X_new is not None:
+            raise ValueError(
+                f"advise got X_new without {name}. Pass the classifier's output on the same new "
+                "items too, or leave out X_new."
+            )
+        return None
     if items.kind == "y_proba":
         output = check_proba(given, name=name)
     else:

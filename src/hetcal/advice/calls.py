@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hetcal._validation import FeatureEncoder
+from hetcal._validation.containers import as_frame
 from hetcal.advice.items import CalibrationItems
 from hetcal.advice.prior_shift import PriorShift
-from hetcal.advice.verdicts import GO_LOCAL, RETRAIN
+
+HYBRID, AS_IT_IS = "hybrid", "uncalibrated"
+RETRAINED = ("forest", "boosting")
+_FEATURES = ("X", "X_new")
 
 
 def recommended_call(
-    verdict: str,
-    items: CalibrationItems,
-    *,
-    use_map: str | None,
-    best_retrained: str,
-    shift: PriorShift | None,
-    classes_given: bool,
+    recommended: str, items: CalibrationItems, *, shift: PriorShift | None, classes_given: bool
 ) -> str:
-    """Return lines of Python that do what the verdict says.
+    """Return lines of Python that do what is recommended.
 
     They use ``X``, ``y``, ``y_proba`` (or ``logits``), ``X_new`` and ``y_proba_new`` (or
     ``logits_new``), and where they were passed ``groups``, ``sample_weight`` and ``classes``; they
@@ -27,20 +27,18 @@ def recommended_call(
 
     Parameters
     ----------
-    use_map : str, optional
-        The global map to use where the verdict is not a local one; None: the probabilities as they
-        are.
-    best_retrained : {"forest", "boosting"}
-        The model to train where the verdict is to retrain.
+    recommended : str
+        "hybrid"; "forest" or "boosting", trained on the features; "uncalibrated", the probabilities
+        as they are; or the name of a global map.
     """
-    if verdict == RETRAIN:
-        lines = _retrain(items, best_retrained)
+    if recommended in RETRAINED:
+        lines = _retrain(items, recommended)
         if classes_given:
             lines = _in_order_of_classes(lines)
-    elif verdict == GO_LOCAL:
+    elif recommended == HYBRID:
         lines = _calibrate("HybridCalibrator", "", items, classes_given, with_groups=True)
-    elif use_map is not None:
-        lines = _calibrate("get_calibrator", repr(use_map), items, classes_given)
+    elif recommended != AS_IT_IS:
+        lines = _calibrate("get_calibrator", repr(recommended), items, classes_given)
     elif items.kind == "logits":
         lines = ["from scipy.special import softmax", "", "q_new = softmax(logits_new, axis=1)"]
     else:
@@ -87,16 +85,22 @@ def _retrain(items: CalibrationItems, best: str) -> list[str]:
     }[best]
     model = [f"model = {name}(", *(f"    {line}" for line in settings), ")"]
     encoder = FeatureEncoder(missing="keep").fit(items.X)
+    empty = _empty_columns(items.X, encoder)
+    if empty:
+        model = [_dropped(items.X, empty), *model]
+    numpy = ["import numpy as np"] if empty and as_frame(items.X) is None else []
     if not encoder.levels_:
         weight = "" if items.weight is None else ", sample_weight=sample_weight"
         return [
+            *numpy,
             f"from sklearn.ensemble import {name}",
             "",
             *model,
             f"q_new = model.fit(X, y{weight}).predict_proba(X_new)",
         ]
     names = encoder.feature_names_in_
-    where = [j if names is None else str(names[j]) for j in sorted(encoder.levels_)]
+    left = [j for j in range(encoder.n_features_in_) if j not in empty]
+    where = [left.index(j) if names is None else str(names[j]) for j in sorted(encoder.levels_)]
     weight = "" if items.weight is None else f", {name.lower()}__sample_weight=sample_weight"
     return [
         "from sklearn.compose import make_column_transformer",
@@ -113,6 +117,29 @@ def _retrain(items: CalibrationItems, best: str) -> list[str]:
         "model = make_pipeline(encode, model)",
         f"q_new = model.fit(X, y{weight}).predict_proba(X_new)",
     ]
+
+
+def _empty_columns(X: Any, encoder: FeatureEncoder) -> list[int]:
+    """Return the columns of numbers without any value: boosting cannot bin them."""
+    known = np.isfinite(np.asarray(encoder.transform(X))).any(axis=0)
+    width = [len(encoder.levels_.get(j, [j])) for j in range(encoder.n_features_in_)]
+    start = np.cumsum([0, *width])
+    return [j for j in range(len(width)) if j not in encoder.levels_ and not known[start[j]]]
+
+
+def _dropped(X: Any, columns: list[int]) -> str:
+    """Return the line that leaves columns out."""
+    frame = as_frame(X)
+    if frame is None:
+        each = [f"np.delete(np.asarray({name}, float), {columns}, axis=1)" for name in _FEATURES]
+    else:
+        names = [frame.columns[j] for j in columns]
+        which = f"columns={names!r}" if frame.implementation.is_pandas() else repr(names)
+        each = [f"{name}.drop({which})" for name in _FEATURES]
+    return "\n".join(
+        f"{name} = {dropped}  # no value in it"
+        for name, dropped in zip(_FEATURES, each, strict=True)
+    )
 
 
 def _in_order_of_classes(lines: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from hetcal.advice.items import CalibrationItems, Matrix
 from hetcal.advice.prior_shift import PriorShift
+from hetcal.advice.repetition import repeated_rows
 from hetcal.metrics.scores import brier_losses
 
 FEW_ERRORS = 10
@@ -18,6 +19,8 @@ _TOO_GOOD = 0.1
 _SURPRISINGLY_RIGHT = 3.0
 # or says nothing but 0 and 1 and is never wrong, where the retrained model often is.
 _CERTAIN, _OFTEN_WRONG = 1e-3, 0.05
+# A difference in class balance as large as this might be there unseen, and labels would show it.
+_OPEN_BALANCE, _MUCH_WIDER = 0.1, 3.0
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class AdviceWarning:
     ----------
     code : str
         A short name for programs: ``"training-rows"``, ``"dominant-group"``, ``"class-balance"``,
-        ``"few-errors"``, ``"few-items"``.
+        ``"class-balance-open"``, ``"repeated-rows"``, ``"few-errors"``, ``"few-items"``.
     text : str
         What was seen, with its numbers, and what to do.
     """
@@ -85,6 +88,21 @@ def check_groups_balance(items: CalibrationItems) -> AdviceWarning | None:
     )
 
 
+def check_repeated_rows(items: CalibrationItems) -> AdviceWarning | None:
+    """Warn when rows repeat others exactly, and not because features have few values."""
+    found = repeated_rows(items)
+    if found is None:
+        return None
+    return AdviceWarning(
+        "repeated-rows",
+        f"{found.n_repeats} of {items.n_items} rows repeat another one in every feature and in the "
+        f"probabilities ({found.n_same_label} with the same label), although features have so many "
+        "values that this is no chance. If they are the same items, each is predicted from its own "
+        "copies, and every figure below is too good. Drop the copies, or pass groups= with one "
+        "value per item.",
+    )
+
+
 def check_errors(items: CalibrationItems) -> AdviceWarning | None:
     """Warn when there are too few mistakes to learn from."""
     n_wrong = int((items.proba.argmax(axis=1) != items.codes).sum())
@@ -104,7 +122,7 @@ def check_errors(items: CalibrationItems) -> AdviceWarning | None:
 def check_class_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWarning | None:
     """Warn when the new data have other class frequencies than the calibration items."""
     if not shift.shifted.any():
-        return None
+        return _open_balance(shift, items)
     k = int(np.argmax(np.where(shift.shifted, np.abs(shift.new - shift.old), -1)))
     label = items.classes.tolist()[k]
     return AdviceWarning(
@@ -112,6 +130,21 @@ def check_class_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWar
         f"The new data differ in class balance: class {label!r} makes up {shift.old[k]:.1%} of "
         f"the calibration items and about {shift.new[k]:.1%} of the new ones (difference "
         f"{shift.new[k] - shift.old[k]:+.1%}, 95 % interval {shift.low[k]:+.1%} to "
-        f"{shift.high[k]:+.1%}), if items of a class look alike in both. The call below corrects "
-        "the probabilities for it (hetcal.correct_prior).",
+        f"{shift.high[k]:+.1%}; seen in the {shift.seen_in}), if items of a class look alike in "
+        "both. The call below corrects the probabilities for it (hetcal.correct_prior).",
+    )
+
+
+def _open_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWarning | None:
+    """Say so where even a large shift would not be seen, and not for want of items."""
+    if shift.half_width <= max(_OPEN_BALANCE, _MUCH_WIDER * shift.labels_half_width):
+        return None
+    k = int(np.argmax(shift.high - shift.low))
+    return AdviceWarning(
+        "class-balance-open",
+        f"Whether the new data differ in class balance is open: the share of class "
+        f"{items.classes.tolist()[k]!r} may differ by {shift.low[k]:+.0%} to {shift.high[k]:+.0%} "
+        "from that of the calibration items (95 % interval). The probabilities say too little "
+        "about the class to tell; with X_new the features are asked too, and labels of a few "
+        "hundred new items settle it.",
     )

@@ -153,13 +153,19 @@ class Comparison:
         return pd.DataFrame(shown, index=pd.Index(self.methods, name="method"))
 
     def _notes(self) -> list[str]:
+        """Return every text once, with the methods that it is about."""
         notes = self._of("brier").set_index("method")["note"]
-        return [f"{name}: {_shortened(note)}" for name, note in notes.items() if note]
+        texts = notes[notes != ""].map(_shortened)
+        return [
+            f"{', '.join(map(str, said.index))}: {text}"
+            for text, said in texts.groupby(texts, sort=False)
+        ]
 
     def _title(self) -> str:
         return (
-            f"Comparison of {len(self.methods)} methods on {self.n_items} items, "
-            f"{self.n_splits} splits. * within one standard error of the best."
+            f"Comparison of {_counted(len(self.methods), 'method')} on "
+            f"{_counted(self.n_items, 'item')}, {_counted(self.n_splits, 'split')}. "
+            "* within one standard error of the best."
         )
 
     def __repr__(self) -> str:
@@ -349,6 +355,10 @@ def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
     order = {metric: number for number, metric in enumerate(METRICS)}
     keys = rows["metric"].map(order) * len(place) + rows["method"].map(place)
     return rows.iloc[np.argsort(keys.to_numpy())].reset_index(drop=True)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def _shortened(text: str) -> str:

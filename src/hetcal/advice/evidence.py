@@ -116,6 +116,8 @@ class Evidence:
     global_gain, local_gain, retraining_gain : Gain
         Of the best global map over the probabilities; of the hybrid, and of a model trained on the
         features of the calibration items alone, over the better of both.
+    hybrid_over_retrained : Gain
+        Of the hybrid over that model.
     model_gain : Gain
         Of a forest on features and probabilities over one on the features alone.
     doubling_gain : Gain
@@ -154,6 +156,7 @@ class Evidence:
     global_gain: Gain
     local_gain: Gain
     retraining_gain: Gain
+    hybrid_over_retrained: Gain
     model_gain: Gain
     doubling_gain: Gain
     hh_global: float
@@ -174,6 +177,16 @@ class Evidence:
     honest: dict[str, Matrix]
     hidden: HiddenHeterogeneity
     hidden_rows: Rows
+
+    @property
+    def hybrid_brier(self) -> float:
+        """Honest Brier score of the hybrid."""
+        return self.reference_brier - self.local_gain.value
+
+    @property
+    def retrained_brier(self) -> float:
+        """Honest Brier score of the model that was trained on the features alone."""
+        return self.reference_brier - self.retraining_gain.value
 
 
 def gather(
@@ -208,7 +221,7 @@ def gather(
     done()
 
     fitted = _fitted_hybrid(items, random_state, n_jobs) if hybrid is None else hybrid
-    blend_loss = brier_losses(fitted.out_of_sample_proba_, truth)
+    blend_loss = brier_losses(_honest_blend(fitted, items), truth)
     could_win = _brier_without_model(fitted, blend_loss, truth, items) < _mean(
         reference_loss, items
     )
@@ -218,6 +231,7 @@ def gather(
     options: dict[str, Any] = {"seed": random_state, "n_jobs": n_jobs}
     alone = honest_models.retrained(features, items, fold, with_boosting=could_win, **options)
     best_retrained, retrained = honest_models.best_of(alone, truth, items.weights, fold)
+    retrained_loss = brier_losses(retrained, truth)
     Z = np.hstack([features, log_proba])
     voted = honest_models.forest_vote(Z, items, fold, **options)
     half = fold_of(codes, items.groups, 2, np.random.default_rng([random_state, 1]))
@@ -245,7 +259,8 @@ def gather(
         best_map=best_map,
         global_gain=global_gain,
         local_gain=local_gain,
-        retraining_gain=Gain.between(reference_loss, brier_losses(retrained, truth), items),
+        retraining_gain=Gain.between(reference_loss, retrained_loss, items),
+        hybrid_over_retrained=Gain.between(retrained_loss, blend_loss, items),
         model_gain=Gain.between(
             brier_losses(alone["forest"], truth), brier_losses(voted, truth), items
         ),
@@ -289,6 +304,12 @@ def _fitted_hybrid(
             groups=items.groups,
             **items.output_of(np.arange(items.n_items)),
         )
+
+
+def _honest_blend(hybrid: HybridCalibrator, items: CalibrationItems) -> Matrix:
+    """Return the hybrid's honest predictions, without those of items that had no weight."""
+    said = hybrid.out_of_sample_proba_
+    return said if said.shape[0] == items.n_items else said[hybrid.calibration_rows_]
 
 
 def _brier_without_model(

@@ -124,6 +124,28 @@ def forest_vote_from_half(
     return _votes_by_fold(Z, items, half, seed, n_jobs, n_trees)
 
 
+def forest_votes_of_both(
+    Z: Matrix, items: CalibrationItems, fold: Rows, Z_new: Matrix, scorer: Rows, *, seed: int
+) -> tuple[Matrix, Matrix]:
+    """Return votes on the items and on new ones, each by the forest grown without one fold.
+
+    An item is left to the forest that has not seen its fold, a new one to that of ``scorer``. Votes
+    are mixed with a little of the class frequencies: no class is ruled out.
+    """
+    votes, new_votes = (np.empty((len(A), items.classes.shape[0])) for A in (Z, Z_new))
+    for number in np.unique(fold):
+        forest, _, mass = _grown(Z, items, np.flatnonzero(fold != number), seed, None)
+        for out, rows, of in ((votes, fold == number, Z), (new_votes, scorer == number, Z_new)):
+            if rows.any():
+                out[rows] = kernel.vote(forest, of[rows], mass, None)
+    frequencies = np.bincount(items.codes, items.weights, items.classes.shape[0])
+    one_vote = frequencies / frequencies.sum() / _N_TREES
+    votes, new_votes = (
+        (_shares(Q, items) + one_vote) / (1 + 1 / _N_TREES) for Q in (votes, new_votes)
+    )
+    return votes, new_votes
+
+
 def _votes_by_fold(
     Z: Matrix,
     items: CalibrationItems,

@@ -3,28 +3,40 @@ r"""Class balance in new data without labels, and probabilities corrected for it
 If only the class frequencies change, and not what items of a class look like, then calibrated
 probabilities p for the old frequencies :math:`\pi` become
 :math:`q_k \propto p_k \pi'_k / \pi_k` for new ones :math:`\pi'`. Saerens, Latinne and Decaestecker
-(2002) find :math:`\pi'` by expectation-maximisation: it is the mean of q over the new items.
+(2002) find :math:`\pi'` by expectation-maximisation: it is the mean of q over the new items. These
+are the frequencies of greatest likelihood, a concave problem that Newton's method solves in a few
+steps also where the probabilities say little and expectation-maximisation creeps.
+
+What can be seen at all: if p has the same distribution in every class, any frequencies explain it
+equally well, and only the features can tell. Where new features are given, a forest on features and
+probabilities is asked too; items and new items are scored by forests that have not seen them.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.optimize import nnls
+from scipy.special import ndtri, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from hetcal._validation import check_proba
+from hetcal._validation import FeatureEncoder, check_proba
 from hetcal._validation.containers import as_float_array
+from hetcal.advice.honest_models import forest_votes_of_both
 from hetcal.advice.items import CalibrationItems, Matrix
 from hetcal.calibration.registry import get_calibrator
+from hetcal.heterogeneity.folds import fold_of
+from hetcal.kernels.simplex import log_probabilities
 
-_TOLERANCE = 1e-6
-_MOST_STEPS = 500
+_TOLERANCE = 1e-9  # of the log-likelihood per item
+_MOST_STEPS, _MOST_HALVINGS = 100, 10
+_RIDGE, _NEARLY_ALL = 1e-10, 0.999
 _N_BOOTSTRAP = 100
+_N_FOLDS = 5
 _MOST_NEW_ITEMS = 5000  # of each resample: enough for intervals
 _MATTERS = 0.02
 _LEAST_PRIOR = 1e-6
@@ -40,12 +52,23 @@ class PriorShift:
         Frequencies among the calibration items, and estimated among the new ones.
     low, high : ndarray of shape (K,)
         95 % interval of ``new - old``, adjusted for the number of classes.
+    seen_in : {"probabilities", "features"}
+        Whether the classifier's probabilities show it, or a forest on features and probabilities.
+    labels_half_width : float
+        How far the interval would reach if the new items had labels.
     """
 
     old: Matrix
     new: Matrix
     low: Matrix
     high: Matrix
+    seen_in: str = "probabilities"
+    labels_half_width: float = 0.0
+
+    @property
+    def half_width(self) -> float:
+        """How far the widest of the intervals reaches to either side."""
+        return float((self.high - self.low).max() / 2)
 
     @property
     def shifted(self) -> NDArray[np.bool_]:
@@ -104,52 +127,83 @@ def estimate_prior(proba: Any, old_prior: Any) -> Matrix:
     array([0.82, 0.18])
     """
     P = check_proba(proba, name="proba")
-    return _expectation_maximisation(P, _prior(old_prior, "old_prior", P), np.ones(P.shape[0]))
+    return _likeliest_prior(P, _prior(old_prior, "old_prior", P), np.ones(P.shape[0]))
 
 
 def measure_prior_shift(
-    items: CalibrationItems, new_output: Matrix, *, random_state: int = 0
+    items: CalibrationItems, new_output: Matrix, *, X_new: Any = None, random_state: int = 0
 ) -> PriorShift:
     """Compare class frequencies, with an interval from resampling both sets of items.
 
     The map that calibrates the probabilities is refitted to every resample, so the interval knows
-    how little a small calibration set says.
+    how little a small calibration set says. Where the interval is wide and new features are given,
+    the classifier's probabilities are replaced by a forest's, if those give a shorter one.
     """
+    seen = _measured(items, new_output, random_state)
+    if X_new is None or seen.half_width <= _MATTERS:
+        return seen
+    by_forest = _measured(*_scored_by_forest(items, new_output, X_new, random_state), random_state)
+    if by_forest.half_width >= seen.half_width:
+        return seen
+    return replace(by_forest, seen_in="features")
+
+
+@dataclass(frozen=True)
+class _Balance:
+    """Class frequencies, and the means of calibrated probabilities, before and after."""
+
+    old: Matrix
+    new: Matrix
+    mean_moved: Matrix
+
+
+def _measured(items: CalibrationItems, new_output: Matrix, random_state: int) -> PriorShift:
     rng = np.random.default_rng([random_state, 7])
     n, m, K = items.n_items, new_output.shape[0], items.classes.shape[0]
-    old, new = _both_priors(items, new_output, np.arange(n), np.ones(m))
+    found = _balance(items, new_output, np.arange(n), np.ones(m))
     units = np.arange(n) if items.groups is None else items.groups
     members = np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
-    shifts = []
+    drawn = []
     for _ in range(_N_BOOTSTRAP):
         rows = np.concatenate([members[u] for u in rng.integers(0, len(members), len(members))])
         some = rng.choice(m, min(m, _MOST_NEW_ITEMS), replace=False)
         counts = rng.multinomial(m, np.full(some.shape[0], 1 / some.shape[0])).astype(np.float64)
-        before, after = _both_priors(items, new_output[some], rows, counts)
-        shifts.append(after - before)
-    spread = np.std(shifts, axis=0, ddof=1)
-    # Bonferroni over classes; two classes are one question.
-    width = ndtri(1 - 0.025 / max(K - 1, 1)) * spread
-    return PriorShift(old, new, new - old - width, new - old + width)
+        drawn.append(_balance(items, new_output[some], rows, counts))
+    errors = ndtri(1 - 0.025 / max(K - 1, 1))  # Bonferroni over classes; two are one question
+    shift, width = found.new - found.old, errors * _spread([b.new - b.old for b in drawn])
+    low, high = shift - width, shift + width
+    # Frequencies end at 0 and 1, so where probabilities say little their spread is no measure. The
+    # mean of the probabilities has no such end: where it has not moved, nothing has been seen, and
+    # an estimate that ran to an end says as little about the other side.
+    still = np.abs(found.mean_moved) <= errors * _spread([b.mean_moved for b in drawn])
+    reach = np.where((low < -found.old) | (high > 1 - found.old), width, 0.0)
+    low = np.maximum(np.where(still, np.minimum(low, -reach), low), -found.old)
+    high = np.minimum(np.where(still, np.maximum(high, reach), high), 1 - found.old)
+    by_labels = errors * np.sqrt((found.old * (1 - found.old)).max() * (1 / n + 1 / m))
+    return PriorShift(found.old, found.new, low, high, labels_half_width=float(by_labels))
 
 
-def _both_priors(
+def _spread(values: list[Matrix]) -> Matrix:
+    return np.std(values, axis=0, ddof=1)
+
+
+def _balance(
     items: CalibrationItems,
     new_output: Matrix,
     rows: NDArray[np.int64],
     counts: Matrix,
-) -> tuple[Matrix, Matrix]:
+) -> _Balance:
     """Return class frequencies among some calibration items, and those estimated for new ones.
 
     The estimate starts from the mean of the calibrated probabilities of these calibration items.
     It is not quite the frequency of the labels (maps are smoothed), and where probabilities say
-    little about the class, expectation-maximisation would blow the difference up to a shift.
+    little about the class, the likelihood would blow the difference up to a shift.
     """
     K = items.classes.shape[0]
     old = np.bincount(items.codes[rows], items.weights[rows], K)
     old = np.maximum(old / old.sum(), _LEAST_PRIOR)
     if np.unique(items.codes[rows]).shape[0] < 2:
-        return old, old
+        return _Balance(old, old, np.zeros(K))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = get_calibrator("bcts", classes=np.arange(K)).fit(
@@ -158,20 +212,75 @@ def _both_priors(
     before = items.weights[rows] @ fitted.predict_proba(None, **items.output_of(rows))
     before = np.maximum(before / before.sum(), _LEAST_PRIOR)
     P = fitted.predict_proba(None, **{items.kind: new_output})
-    new = old * _expectation_maximisation(P, before, counts) / before
-    return old, new / new.sum()
+    new = old * _likeliest_prior(P, before, counts) / before
+    return _Balance(old, new / new.sum(), counts @ P / counts.sum() - before)
 
 
-def _expectation_maximisation(P: Matrix, old: Matrix, counts: Matrix) -> Matrix:
-    prior = old
-    share = counts / counts.sum()
+def _scored_by_forest(
+    items: CalibrationItems, new_output: Matrix, X_new: Any, random_state: int
+) -> tuple[CalibrationItems, Matrix]:
+    """Return the items and the new ones with the votes of forests that have seen neither.
+
+    Each new item is scored by one of the forests, as each calibration item is, so that without a
+    shift both have the same distribution.
+    """
+    rng = np.random.default_rng([random_state, 8])
+    encoder = FeatureEncoder(missing="keep").fit(items.X)
+    Z = _with_log_proba(encoder.transform(items.X), items.kind, items.output)
+    Z_new = _with_log_proba(encoder.transform(X_new), items.kind, new_output)
+    fold = fold_of(items.codes, items.groups, _N_FOLDS, rng)
+    scorer = rng.choice(fold, Z_new.shape[0])
+    votes, new_votes = forest_votes_of_both(Z, items, fold, Z_new, scorer, seed=random_state)
+    return replace(items, kind="y_proba", output=votes), new_votes
+
+
+def _with_log_proba(features: Matrix, kind: str, output: Matrix) -> Matrix:
+    P = output if kind == "y_proba" else softmax(output, axis=1)
+    return np.hstack([features, log_probabilities(P, _LEAST_PRIOR)])
+
+
+def _likeliest_prior(P: Matrix, old: Matrix, counts: Matrix) -> Matrix:
+    r"""Return the class frequencies under which the probabilities are likeliest.
+
+    With :math:`R_{ik} = P_{ik} / \pi_k` and shares w, minimises
+    :math:`-\sum_i w_i \log (R x)_i + \sum_k x_k` over :math:`x \ge 0`, whose solution sums to one
+    by itself, by Newton steps: each a least-squares problem with :math:`x \ge 0`, cut short until
+    the likelihood has grown. The slope of a class tells how far from the maximum it is.
+    """
+    known = old > 0
+    ratio = P[:, known] / old[known]
+    possible = (ratio.sum(axis=1) > 0) & (counts > 0)
+    ratio, share = ratio[possible], counts[possible] / counts[possible].sum()
+    x = old[known]
+    value = _minus_log_likelihood(x, ratio, share)
     for _ in range(_MOST_STEPS):
-        ratio = np.divide(prior, old, out=np.zeros_like(prior), where=old > 0)
-        updated = share @ _reweighted(P, ratio)
-        if np.abs(updated - prior).max() < _TOLERANCE:
-            return updated
-        prior = updated
+        per_item = ratio / (ratio @ x)[:, None]
+        slope = share @ per_item
+        if slope.max() - 1 < _TOLERANCE:
+            break
+        curvature = (per_item * share[:, None]).T @ per_item
+        # Probabilities that say nothing make it singular.
+        curvature[np.diag_indices_from(curvature)] += _RIDGE * np.trace(curvature)
+        root = np.linalg.cholesky(curvature)
+        wanted, _ = nnls(root.T, np.linalg.solve(root, 2 * slope - 1), maxiter=30 * x.shape[0])
+        towards = wanted - x
+        for halved in range(_MOST_HALVINGS):
+            further = x + _NEARLY_ALL * towards / 2**halved  # nobody is ruled out for ever
+            reached = _minus_log_likelihood(further, ratio, share)
+            if reached < value:
+                break
+        else:
+            further = x * slope  # a step of expectation-maximisation never fails
+            reached = _minus_log_likelihood(further, ratio, share)
+        x, value = further, reached
+    prior = np.zeros_like(old)
+    prior[known] = x / x.sum()
     return prior
+
+
+def _minus_log_likelihood(x: Matrix, ratio: Matrix, share: Matrix) -> float:
+    with np.errstate(divide="ignore"):
+        return float(x.sum() - share @ np.log(ratio @ x))
 
 
 def _reweighted(P: Matrix, ratio: Matrix) -> Matrix:

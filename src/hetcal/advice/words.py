@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from hetcal.advice.calls import HYBRID
 from hetcal.advice.verdicts import (
     COLLECT_MORE,
     GLOBAL_IS_ENOUGH,
@@ -19,7 +20,7 @@ from hetcal.advice.verdicts import (
 
 if TYPE_CHECKING:
     from hetcal.advice.advise import Advice
-    from hetcal.advice.evidence import Evidence
+    from hetcal.advice.evidence import Evidence, Gain
 
 _WIDTH = 96
 _RULES_SHOWN = 3
@@ -35,11 +36,15 @@ _MEANING = {
     "to nothing to it.",
     COLLECT_MORE: "These items do not settle whether a repair would pay.",
 }
+_BEST_IS_THE_HYBRID = (
+    " Of such models the hybrid is clearly the best here: it calibrates little and is in fact a "
+    "model trained anew."
+)
 
 
 def report(advice: Advice) -> str:
     """Return the advice as plain text."""
-    parts = [f"Verdict: {advice.verdict}", *_wrapped(_MEANING[advice.verdict])]
+    parts = [f"Verdict: {advice.verdict}", *_wrapped(_meaning(advice))]
     if advice.warnings:
         parts += ["", "Before you believe it:"]
         for warning in advice.warnings:
@@ -65,8 +70,9 @@ def as_dict(advice: Advice) -> dict[str, Any]:
     found = advice.subgroups
     return {
         "verdict": advice.verdict,
-        "meaning": _MEANING[advice.verdict],
+        "meaning": _meaning(advice),
         "reasons": _reasons(advice),
+        "recommended": advice.recommended,
         "call": advice.call,
         "warnings": [{"code": w.code, "text": w.text} for w in advice.warnings],
         "global_map": str(advice.global_map),
@@ -90,6 +96,11 @@ def as_dict(advice: Advice) -> dict[str, Any]:
     }
 
 
+def _meaning(advice: Advice) -> str:
+    hybrid_anew = advice.verdict == RETRAIN and advice.recommended == HYBRID
+    return _MEANING[advice.verdict] + (_BEST_IS_THE_HYBRID if hybrid_anew else "")
+
+
 def _reasons(advice: Advice) -> list[str]:
     e = advice.evidence
     if e is None:
@@ -102,6 +113,7 @@ def _reasons(advice: Advice) -> list[str]:
         _global_reason(advice, e),
         _local_reason(advice, e),
         _retraining_reason(e),
+        *([_choice_of_model(advice, e)] if advice.verdict == RETRAIN else []),
         _data_reason(advice, e),
     ]
     if advice.local is not Answer.NO:  # else what was found may be chance
@@ -155,9 +167,24 @@ def _retraining_reason(e: Evidence) -> str:
     return f"{said}; {e.reliance_on_model:.0%} of what the hybrid knows would be lost without them."
 
 
+def _choice_of_model(advice: Advice, e: Evidence) -> str:
+    scores = (
+        f"The hybrid has a Brier score of {e.hybrid_brier:.4f}, {e.best_retrained} on the features "
+        f"alone {e.retrained_brier:.4f}: a gain of {_interval(e.hybrid_over_retrained)}"
+    )
+    if advice.recommended == HYBRID:
+        return (
+            f"{scores}. So the call below fits the hybrid to these items. It goes on asking the "
+            f"old model for its probabilities; to do without it, train {e.best_retrained}."
+        )
+    return f"{scores}, not clear enough to go on running the old model for it."
+
+
 def _data_reason(advice: Advice, e: Evidence) -> str:
     gain = e.doubling_gain
-    if gain.low > 0:
+    if advice.verdict == RETRAIN:
+        helps = _training_data(advice, gain)
+    elif gain.low > 0:
         helps = "more items would help further"
     elif gain.high < advice.worthwhile:
         helps = "more items would add little"
@@ -171,6 +198,18 @@ def _data_reason(advice: Advice, e: Evidence) -> str:
     return (
         f"{enough}A forest gained {_interval(gain)} from the second half of the items, so {helps}."
     )
+
+
+def _training_data(advice: Advice, gain: Gain) -> str:
+    """Say what the data that the old model was trained on could add."""
+    if gain.low > 0:
+        return (
+            "more rows help: a new model trained on these items and the old model's training data "
+            "together should do better still than one trained on these items"
+        )
+    if gain.high < advice.worthwhile:
+        return "adding the old model's training data to these items promises little"
+    return "whether adding the old model's training data to these items would help is open"
 
 
 def _expectation(advice: Advice) -> str:
@@ -220,6 +259,7 @@ def _rows(e: Evidence, advice: Advice) -> list[tuple]:
             "local part of hidden heterogeneity",
         ),
         gain("retraining_gain", "honest gain of a model on the features over the best map"),
+        gain("hybrid_over_retrained", "honest gain of the hybrid over that model"),
         gain("model_gain", "honest gain of a forest from seeing the probabilities too"),
         number("reliance_on_model", "share of the hybrid's gain that is lost without the model"),
         gain("doubling_gain", "honest gain of a forest from the second half of the items"),

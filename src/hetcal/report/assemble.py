@@ -18,7 +18,7 @@ from hetcal.advice import learning_curve as measure_learning_curve
 from hetcal.advice.advise import Advice
 from hetcal.advice.evidence import Evidence
 from hetcal.advice.items import CalibrationItems, Matrix
-from hetcal.advice.verdicts import COLLECT_MORE, GLOBAL_IS_ENOUGH, GO_LOCAL, RETRAIN, Answer
+from hetcal.advice.verdicts import COLLECT_MORE, GLOBAL_IS_ENOUGH, RETRAIN, Answer
 from hetcal.kernels import core_name
 from hetcal.report import model, parts, support
 from hetcal.report.codec import number
@@ -111,7 +111,7 @@ def _failures(honest: Honest) -> list[str]:
 def _verdict(advice: Advice, honest: Honest | None) -> model.Verdict:
     said = advice.to_dict()
     recommended = "uncalibrated"
-    if advice.verdict == GO_LOCAL:
+    if advice.recommended == "hybrid":
         recommended = "hybrid"
     elif advice.verdict == RETRAIN and honest is not None:
         alone = [name for name in honest.out.methods if name.endswith("on X")]

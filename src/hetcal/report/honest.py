@@ -168,6 +168,7 @@ def forward_evidence(evidence: Evidence, honest: Honest) -> Evidence:
     if retrained:
         best = min(retrained, key=mean)
         changed["retraining_gain"] = Gain.between(loss[best_map], loss[best], items)
+        changed["hybrid_over_retrained"] = Gain.between(loss[best], loss["hybrid"], items)
     return replace(evidence, **changed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -135,6 +136,7 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
             As in :meth:`hetcal.SimilarityCalibrator.fit`.
         """
         self._require_features(X)
+        _check_caution(self.caution)
         scores, codes = self._fit_scores(X, y, y_proba, logits)
         weight = check_sample_weight(sample_weight, codes.shape[0])
         check_two_classes(codes, self.classes_, weight)
@@ -369,3 +371,11 @@ def _blocks(n_rows: int) -> Iterator[slice]:
     """Cut many rows into blocks, so that memory does not grow with them."""
     for start in range(0, n_rows, _BLOCK_ROWS):
         yield slice(start, min(start + _BLOCK_ROWS, n_rows))
+
+
+def _check_caution(caution: Any) -> None:
+    if not (isinstance(caution, Real) and float(caution) >= 0):
+        raise ValueError(
+            f"HybridCalibrator: caution must be a number of standard errors, 0 or more; got "
+            f"{caution!r}."
+        )

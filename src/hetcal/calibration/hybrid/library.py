@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
 
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.beta import BetaCalibration
@@ -78,6 +79,7 @@ class Library:
             return [family for name in self._admitted() for family in self.family(name)]
         alone = isinstance(experts, str | BaseEstimator) or not isinstance(experts, Iterable)
         asked = [experts] if alone else list(experts)
+        _refuse_repetition(asked)
         return [
             family for place, expert in enumerate(asked) for family in self._read(place, expert)
         ]
@@ -136,6 +138,12 @@ class Library:
                 return [CalibratorFamily(expert, get_calibrator(expert), kind=self.kind)]
         elif isinstance(expert, BaseCalibrator):
             return [CalibratorFamily(_label(place, expert), expert, kind=self.kind)]
+        elif isinstance(expert, FrozenEstimator):
+            raise ValueError(
+                f"HybridCalibrator: experts[{place}] is frozen, so it cannot be trained without "
+                "the items that it predicts, and nobody could tell whether it has seen them. Pass "
+                "the classifier itself, which is trained anew, or its probabilities as a feature."
+            )
         elif _is_model(expert):
             return [ModelFamily(_label(place, expert), expert)]
         raise ValueError(
@@ -143,6 +151,15 @@ class Library:
             f"or a sequence of: one of {', '.join(FAMILIES)}; the name of a calibrator "
             f"({', '.join(list_calibrators())}); a hetcal calibrator; a scikit-learn classifier "
             "with predict_proba."
+        )
+
+
+def _refuse_repetition(asked: list[Any]) -> None:
+    names = [expert for expert in asked if isinstance(expert, str)]
+    double = [name for place, name in enumerate(names) if name in names[:place]]
+    if double:
+        raise ValueError(
+            f"HybridCalibrator: experts names {double[0]!r} twice. Name every expert once."
         )
 
 
