@@ -127,6 +127,11 @@ def test_in_order_of_time_nothing_is_learned_from_later_items(data):
     assert report.method("uncalibrated").scores["brier"].value == pytest.approx(
         brier_score(data.y[rows], data.y_proba[rows])
     )
+    told = {figure.name: figure.value for figure in report.verdict.evidence}
+    best_map = report.method(report.verdict.best_map).scores["brier"].value
+    assert told["reference_brier"] == pytest.approx(best_map)
+    gain = best_map - report.method("hybrid").scores["brier"].value
+    assert told["local_gain"] == pytest.approx(gain)
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(60) // 7])

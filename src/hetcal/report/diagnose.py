@@ -131,7 +131,7 @@ def diagnose(
     splits = None if moment is None else forward_splits(moment, items.groups)
     outputs: dict[str, Any] = items.output_of(np.arange(items.n_items))
     if test is not None:
-        outputs[f"{items.kind}_new"] = test[1]
+        outputs |= {"X_new": test[0], f"{items.kind}_new": test[1]}
     caught: list[str] = []
     with _collected(caught):
         with steps.timed("advice"):

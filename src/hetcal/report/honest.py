@@ -158,6 +158,7 @@ def forward_evidence(evidence: Evidence, honest: Honest) -> Evidence:
         "brier": mean("uncalibrated"),
         "best_map": best_map,
         "best_map_brier": mean(best_map),
+        "reference_brier": mean(best_map),
         "global_gain": global_gain,
         "local_gain": local_gain,
         "global_p_value": _p_value(global_gain),
@@ -167,6 +168,7 @@ def forward_evidence(evidence: Evidence, honest: Honest) -> Evidence:
     }
     if retrained:
         best = min(retrained, key=mean)
+        changed["best_retrained"] = best.removesuffix(" on X")
         changed["retraining_gain"] = Gain.between(loss[best_map], loss[best], items)
         changed["hybrid_over_retrained"] = Gain.between(loss[best], loss["hybrid"], items)
     return replace(evidence, **changed)
