@@ -12,6 +12,9 @@ settings.register_profile("gate", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("gate")
 
+# As the command does: on a busy machine threads that spin while they wait take minutes.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # Pictures are drawn to memory on machines without a screen.
 os.environ.setdefault("MPLBACKEND", "Agg")
 

@@ -1,4 +1,4 @@
-"""Warnings of hetcal's own. Errors are plain ``ValueError`` and ``TypeError``, but for one."""
+"""Warnings and the few errors of hetcal's own; others are plain ``ValueError``, ``TypeError``."""
 
 
 class HetcalWarning(UserWarning):
@@ -19,3 +19,10 @@ class FileFormatError(ValueError):
 
 class InputError(ValueError):
     """A table, or what was said about its columns, cannot be used as it is; the text says why."""
+
+
+class FileWriteError(OSError):
+    """A file could not be written; the text says why and what to do, ``errno`` as the system."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -13,6 +14,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Always ends with ``SystemExit``: 0 done, 1 could not be done, 2 the command was not understood,
     130 interrupted.
     """
+    # Before scikit-learn is loaded. Threads of OpenMP that wait in a loop take the processor from
+    # those that they wait for where cores are shared with others; sleeping ones do not.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from hetcal.cli._app import run
 
     run(arguments)

@@ -15,6 +15,7 @@ from hetcal.cli._apply import apply
 from hetcal.cli._compare import compare
 from hetcal.cli._console import errors
 from hetcal.cli._diagnose import diagnose
+from hetcal.cli._ending import ended_in_order
 from hetcal.cli._fit import fit
 from hetcal.cli._inspect import inspect
 from hetcal.cli._monitor import monitor
@@ -37,7 +38,7 @@ _EPILOG = "\n\n".join(
     [
         "Start with [bold]hetcal demo[/bold]: a model, its mistakes and their repair in seconds.",
         "Exit codes: 0 done, 1 could not be done, 2 the command or the table was not understood, "
-        "3 an alarm (monitor --fail-on-alarm), 130 interrupted.",
+        "3 an alarm (monitor --fail-on-alarm), 130 interrupted, 143 terminated.",
         "HETCAL_CORE=auto, native or pure chooses between the compiled core and pure Python.",
     ]
 )
@@ -55,6 +56,11 @@ app = typer.Typer(
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the app; what goes wrong is one readable line and an exit code."""
+    with ended_in_order():
+        _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> None:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="hetcal")
     except KeyboardInterrupt:

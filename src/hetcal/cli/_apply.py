@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +15,17 @@ from hetcal.cli._console import errors
 from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
-    from hetcal.cli._additions import Additions
+    from hetcal.batches import Additions
 
 _BATCH_ROWS = 50_000
+_ENGINE = "Engine"
+
+
+class Engine(StrEnum):
+    """Where the rows are calibrated."""
+
+    local = "local"
+    dask = "dask"
 
 
 def apply(
@@ -32,7 +40,7 @@ def apply(
             "--out",
             "-o",
             metavar="OUT",
-            help="Where to write the rows; - is standard output.",
+            help="Where to write the rows; - is standard output. With --engine dask a folder.",
             rich_help_panel="Files",
             show_default=False,
         ),
@@ -77,6 +85,39 @@ def apply(
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
     overwrite: options.Overwrite = False,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="dask: Parquet (a file, a folder or a pattern) to a folder of Parquet parts, in "
+            "many processes.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = Engine.local,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Of a dask cluster, such as tcp://10.0.0.5:8786. Default: processes of this "
+            "machine.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many processes, without --scheduler. Default: one per core.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = None,
+    part_rows: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="A file with more rows becomes several parts, where its row groups permit.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = 1_000_000,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -91,30 +132,69 @@ def apply(
 
     if as_json and out == "-":
         raise InputError("--json and -o - both write to standard output. Write to a file.")
+    adding = {"columns": columns, "prefix": prefix, "leave_missing": leave_missing}
+    reading = {"format": format, "encoding": encoding, "decimal": decimal}
+    writing = {"format": out_format, "overwrite": overwrite}
+    sizes = {"batch_rows": batch_rows, "only_new": only_new}
     started = time.perf_counter()
     with bar(f"Loading {model}", quiet=quiet or as_json) as say:
-        from hetcal.cli._additions import Additions
-        from hetcal.cli._model import load_model
-
-        loaded = load_model(model)
-        additions = Additions(loaded, columns=columns, prefix=prefix, leave_missing=leave_missing)
-        _stream(
-            additions,
-            table,
-            out,
-            {"format": format, "encoding": encoding, "decimal": decimal},
-            {"format": out_format, "overwrite": overwrite},
-            batch_rows=batch_rows,
-            only_new=only_new,
-            say=say,
-        )
+        if engine == Engine.dask:
+            _refuse_other_formats(table, out, format, out_format)
+            more: dict[str, Any] = {"part_rows": part_rows, "overwrite": overwrite}
+            more |= {"scheduler": scheduler, "workers": workers}
+            written = _on_dask(model, table, out, adding | sizes | more, say)
+        elif scheduler is not None or workers is not None:
+            raise InputError("--scheduler and --workers are for --engine dask. Add it.")
+        else:
+            written = _here(model, table, out, adding, reading, writing, sizes, say)
     seconds = time.perf_counter() - started
     if as_json:
-        facts = {"written": out, "rows": additions.n_rows, "seconds": round(seconds, 2)}
-        facts |= {"columns": additions.names, "flags": additions.counts}
+        facts = {"written": out, "rows": written.n_rows, "seconds": round(seconds, 2)}
+        facts |= {"columns": written.names, "flags": written.counts}
+        if engine == Engine.dask:
+            facts |= {"engine": "dask", "parts": written.n_parts}
         typer.echo(json.dumps(facts, indent=2))
     elif not quiet:
-        _show(additions, out, seconds)
+        _show(written, out, seconds)
+
+
+def _here(
+    model: Path,
+    table: str,
+    out: str,
+    adding: dict[str, Any],
+    reading: dict[str, Any],
+    writing: dict[str, Any],
+    sizes: dict[str, Any],
+    say: Any,
+) -> Additions:
+    from hetcal.batches import Additions, load_model
+
+    additions = Additions(load_model(model), **adding)
+    _stream(additions, table, out, reading, writing, **sizes, say=say)
+    return additions
+
+
+def _on_dask(model: Path, table: str, out: str, options: dict[str, Any], say: Any) -> Any:
+    from hetcal.dask import apply_parquet
+
+    def tell_progress(done: int, rows: int) -> None:
+        say(f"Calibrating {table}: {done:,} of {rows:,} rows", done / rows if rows else None)
+
+    say("Starting workers" if options["scheduler"] is None else "Connecting", None)
+    return apply_parquet(model, table, out, progress=tell_progress, **options)
+
+
+def _refuse_other_formats(table: str, out: str, format: Any, out_format: Any) -> None:
+    from hetcal._exceptions import InputError
+
+    if table == "-" or out == "-" or format not in (None, "parquet"):
+        raise InputError(
+            f"--engine dask reads Parquet (a file, a folder or a pattern) and writes a folder; got "
+            f"{table} and -o {out}. Leave --engine dask away, or write the table as Parquet."
+        )
+    if out_format not in (None, "parquet"):
+        raise InputError(f"--engine dask writes Parquet, not {out_format}.")
 
 
 def _stream(
@@ -136,12 +216,7 @@ def _stream(
     with open_table(table, **reading) as source:
         if not only_new:
             additions.refuse_columns_that_are_there(source.names)
-        with (
-            TableWriter(out, delimiter=_delimiter(source, out), **writing) as target,
-            warnings.catch_warnings(),
-        ):
-            # What the warnings say is in the flags, row by row.
-            warnings.simplefilter("ignore")
+        with TableWriter(out, delimiter=_delimiter(source, out), **writing) as target:
             for batch in source.batches(batch_rows):
                 new = additions.to(batch)
                 target.write(new if only_new else additions.kept(batch, target.format) | new)
@@ -153,13 +228,13 @@ def _delimiter(source: Any, out: str) -> str | None:
     return None if out.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else source.delimiter
 
 
-def _show(additions: Additions, out: str, seconds: float) -> None:
+def _show(written: Any, out: str, seconds: float) -> None:
     # On stderr: the rows themselves may be on standard output.
     console = errors()
     where = "standard output" if out == "-" else out
-    names = ", ".join(additions.shown_names())
-    tell(console, f"{additions.n_rows:,} rows to {where} ({seconds:.1f} s), with {names}")
-    for flag, count in additions.counts.items():
+    names = ", ".join(written.shown)
+    tell(console, f"{written.n_rows:,} rows to {where} ({seconds:.1f} s), with {names}")
+    for flag, count in written.counts.items():
         if count:
-            share = count / additions.n_rows
+            share = count / written.n_rows
             console.print(f"  {flag:<17} {count:>12,} rows ({share:.1%})", markup=False)

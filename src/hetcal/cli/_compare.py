@@ -10,8 +10,8 @@ import typer
 
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
-from hetcal.cli._console import results
-from hetcal.cli._working import bar
+from hetcal.cli._console import errors, results
+from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,10 +60,11 @@ def compare(
             rich_help_panel="Files",
         ),
     ] = None,
+    max_rows: options.MaxRows = options.MAX_ROWS,
     format: options.Format = None,
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
-    seed: Annotated[int, typer.Option(min=0, help="Of folds and methods.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of folds, methods and drawn rows.")] = 0,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes. Default: all cores.", show_default=False)
     ] = None,
@@ -87,9 +88,16 @@ def compare(
         "weight": weight,
         "drop_missing": drop_missing,
     }
+    from hetcal.io.whole import write_whole
+    from hetcal.io.writing import check_target
+
     to_stdout = json == "-"
+    for path in (out, None if to_stdout else json):
+        if path is not None:
+            check_target(path, overwrite=True)
     with bar(f"Reading {table}", quiet=quiet or to_stdout) as say:
-        problem = inputs.read(table, roles, inputs.reading(format, encoding, decimal))
+        how = inputs.reading(format, encoding, decimal)
+        problem = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
         from hetcal.advice import compare as run
 
         comparison = run(
@@ -107,15 +115,17 @@ def compare(
             **problem.arguments,
         )
     frame = comparison.frame()
+    frame["items"], frame["rows_read"] = problem.n_items, problem.n_read
     if out is not None:
-        frame.to_csv(out, index=False)
+        write_whole(out, frame.to_csv(index=False, lineterminator="\n"))
     if json is not None:
         text = to_json.dumps(_records(frame), indent=2)
         if to_stdout:
             typer.echo(text)
             return
-        Path(json).write_text(text, encoding="utf-8")
-    _show(comparison, [str(path) for path in (out, json) if path is not None], quiet=quiet)
+        write_whole(json, text)
+    written = [str(path) for path in (out, json) if path is not None]
+    _show(comparison, problem.notes, written, quiet=quiet)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -123,7 +133,9 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]
 
 
-def _show(comparison: Comparison, written: list[str], *, quiet: bool) -> None:
+def _show(
+    comparison: Comparison, table_notes: list[str], written: list[str], *, quiet: bool
+) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -152,6 +164,8 @@ def _show(comparison: Comparison, written: list[str], *, quiet: bool) -> None:
         style="dim",
         markup=False,
     )
+    for note in table_notes:
+        tell(errors(), f"Note: {note}", "dim")
     notes = frame.xs("brier", level="metric")["note"]
     for method, note in notes[notes != ""].items():
         console.print(f"{method}: {note}", style="yellow", markup=False, width=80)

@@ -118,8 +118,9 @@ def _check_target(out: Path | None) -> None:
         raise ValueError(
             f"--out {out} must end in .png, .svg or .pdf. For example: --out hetcal-demo.png"
         )
-    if not out.parent.is_dir():
-        raise ValueError(f"--out {out}: there is no folder {out.parent}. Create it first.")
+    from hetcal.io.writing import check_target
+
+    check_target(out, overwrite=True)
 
 
 def _write_picture(example: Example, predictions, scores, out: Path | None) -> str:

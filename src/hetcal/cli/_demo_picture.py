@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal.cli._demo_example import Example
+from hetcal.io.whole import WholeFile
 from hetcal.plotting import ReliabilityDisplay
 from hetcal.plotting._style import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 
@@ -42,7 +43,8 @@ def draw(
         _draw_groups(ax, example, predictions[name][0], name)
     for ax in axes[1:]:
         ax.set_ylabel("")
-    figure.savefig(target, dpi=100)
+    with WholeFile(target) as stream:
+        figure.savefig(stream, format=target.suffix[1:].lower(), dpi=100)
 
 
 def _draw_average(ax, example: Example, predictions, best: str) -> None:

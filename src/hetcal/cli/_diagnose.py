@@ -90,10 +90,11 @@ def diagnose(
             rich_help_panel="Files",
         ),
     ] = None,
+    max_rows: options.MaxRows = options.MAX_ROWS,
     format: options.Format = None,
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
-    seed: Annotated[int, typer.Option(min=0, help="Of folds, forests and draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of folds, forests, draws and drawn rows.")] = 0,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Threads. Default: all cores.", show_default=False)
     ] = None,
@@ -119,7 +120,7 @@ def diagnose(
         "time": time,
         "drop_missing": drop_missing,
     }
-    given = {"test": test, "cost": cost, "seed": str(seed) if seed else None}
+    given = {"test": test, "cost": cost, **inputs.drawing(max_rows, seed)}
     target = _checked_target(out, inputs.folder_of(table))
     _check_folder(json)
     to_stdout = json == "-"
@@ -128,14 +129,15 @@ def diagnose(
         results().print(f"Diagnosing {table}", style="bold", markup=False, soft_wrap=True)
     with bar(f"Reading {table}", quiet=calm) as say:
         how = inputs.reading(format, encoding, decimal)
-        problem = inputs.read(table, roles, how)
+        problem = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
         costs = _costs(cost, problem)
-        new = _new_items(test, problem, how)
+        new, new_rows = _new_items(test, problem, how, max_rows, seed)
         if not calm:
             _introduce(problem)
         report = _diagnosed(
             problem,
             new,
+            new_rows,
             costs,
             learning_curve,
             name=inputs.stem_of(table),
@@ -146,10 +148,13 @@ def diagnose(
     read_so = inputs.arguments_of(inputs.unusual(how))
     words = [*inputs.arguments_of(roles), *inputs.arguments_of(given), *read_so]
     words += ["--learning-curve"] if learning_curve else []
+    # The same rows, where only some of them are used.
+    drawn_so = [] if problem.drawn is None else inputs.arguments_of(inputs.drawing(max_rows, seed))
+    next_command = _command_to_copy(report, table, roles, read_so, drawn_so)
     report = replace(
         report,
         command=inputs.command_line("diagnose", table, *words),
-        verdict=replace(report.verdict, command=_command_to_copy(report, table, roles, read_so)),
+        verdict=replace(report.verdict, command=next_command),
         notes=list(problem.notes),
     )
     report.to_html(target)
@@ -166,8 +171,9 @@ def _introduce(problem: Problem) -> None:
     classes = ", ".join(str(c) for c in problem.classes.tolist()[:6])
     more = f" and {len(problem.classes) - 6} more" if len(problem.classes) > 6 else ""
     d = 0 if problem.X is None else problem.X.shape[1]
+    drawn = "" if problem.drawn is None else f" drawn from {problem.n_read:,} rows"
     console.print(
-        f"{problem.n_items:,} items, {d} features, classes {classes}{more}.",
+        f"{problem.n_items:,} items{drawn}, {d} features, classes {classes}{more}.",
         markup=False,
         soft_wrap=True,
     )
@@ -178,6 +184,7 @@ def _introduce(problem: Problem) -> None:
 def _diagnosed(
     problem: Problem,
     new: dict[str, Any],
+    new_rows: Any,
     costs: Any,
     learning_curve: bool,
     *,
@@ -202,12 +209,18 @@ def _diagnosed(
         progress=lambda done, total, what: say(what.capitalize(), done / total),
         **(problem.arguments | new),
     )
-    # Rows of the table, not of the items that are left of it.
+    # Rows of the tables, not of the items that are left of them.
+    places = {"calibration set": problem.rows}
+    if new_rows is not None:
+        places["test table"] = new_rows
     weakest = [
-        replace(item, row=int(problem.rows[item.row])) if item.table == "calibration set" else item
+        replace(item, row=int(places[item.table][item.row])) if item.table in places else item
         for item in report.weakest
     ]
-    return replace(report, weakest=weakest)
+    settings = report.settings
+    if problem.drawn is not None:
+        settings = settings | {"items": f"{problem.n_items:,} drawn from {problem.n_read:,} rows"}
+    return replace(report, weakest=weakest, settings=settings)
 
 
 def _by(problem: Problem) -> Any:
@@ -219,19 +232,26 @@ def _by(problem: Problem) -> Any:
     return problem.by
 
 
-def _new_items(test: str | None, problem: Problem, how: dict[str, Any]) -> dict[str, Any]:
-    """Return what ``diagnose`` takes about the rows of a test table."""
+def _new_items(
+    test: str | None, problem: Problem, how: dict[str, Any], max_rows: int, seed: int
+) -> tuple[dict[str, Any], Any]:
+    """Return what ``diagnose`` takes about the rows of a test table, and their places in it."""
     if test is None:
-        return {}
-    from hetcal.io.tables import read_table
+        return {}, None
+    from hetcal.io.sampling import draw_rows
+    from hetcal.io.tables import read_batches
 
-    table = read_table(test, **(how | {"format": None}))
-    new = problem.roles.items(table)
-    given = {"X_test": new.X, f"{problem.roles.output_kind}_test": new.output}
-    labels = problem.roles.labels(table)
-    if labels is None or not labels[1].any():
-        return given
-    return given | {"y_test": [label if k else None for label, k in zip(*labels, strict=True)]}
+    sample = draw_rows(read_batches(test, **(how | {"format": None})), max_rows, random_state=seed)
+    if len(sample.rows) < sample.n_rows:
+        problem.notes.append(
+            f"Of the {sample.n_rows:,} rows of {test}, {len(sample.rows):,} were drawn at random."
+        )
+    new = problem.roles.items(sample.table)
+    given: dict[str, Any] = {"X_test": new.X, f"{problem.roles.output_kind}_test": new.output}
+    labels = problem.roles.labels(sample.table)
+    if labels is not None and labels[1].any():
+        given["y_test"] = [label if k else None for label, k in zip(*labels, strict=True)]
+    return given, sample.rows
 
 
 def _costs(text: str | None, problem: Problem) -> Any:
@@ -264,7 +284,11 @@ def _costs(text: str | None, problem: Problem) -> Any:
 
 
 def _command_to_copy(
-    report: Report, table: str, roles: dict[str, Any], read_so: list[str]
+    report: Report,
+    table: str,
+    roles: dict[str, Any],
+    read_so: list[str],
+    drawn_so: list[str],
 ) -> str | None:
     """Return what to type next, where a calibrator is what is recommended."""
     recommended = report.method(report.verdict.recommended) if report.comparison else None
@@ -277,7 +301,8 @@ def _command_to_copy(
     return "\n".join(
         [
             inputs.command_line(
-                "fit", table, *inputs.arguments_of(known), *read_so, *method, "-o", file
+                *("fit", table, *inputs.arguments_of(known), *read_so, *drawn_so, *method),
+                *("-o", file),
             ),
             inputs.command_line("apply", file, f"NEW{kind}", *read_so, "-o", f"calibrated{kind}"),
         ]
@@ -294,12 +319,15 @@ def _checked_target(out: Path | None, folder: Path) -> Path:
         raise InputError(
             f"{target} is there and is not a report of hetcal. Choose another name with -o."
         )
+    _check_folder(str(target))
     return target
 
 
 def _check_folder(path: str | None) -> None:
-    if path is not None and path != "-" and not Path(path).parent.is_dir():
-        raise InputError(f"{path}: there is no folder {Path(path).parent}. Create it first.")
+    from hetcal.io.writing import check_target
+
+    if path is not None and path != "-":
+        check_target(path, overwrite=True)
 
 
 def _show(report: Report, target: Path, json: str | None, *, quiet: bool) -> None:

@@ -60,6 +60,11 @@ def fit(
             rich_help_panel="Files",
         ),
     ] = False,
+    max_rows: options.MaxRows = options.MAX_ROWS,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, help="Of the rows drawn by --max-rows.", rich_help_panel="Files"),
+    ] = 0,
     format: options.Format = None,
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
@@ -88,7 +93,8 @@ def fit(
     calm = quiet or as_json
     with working(f"Reading {table}", quiet=calm) as say:
         how = inputs.reading(format, encoding, decimal)
-        outcome = _Fit(table, out, roles, method, preserve, how, overwrite)
+        drawing = {"max_rows": max_rows, "random_state": seed}
+        outcome = _Fit(table, out, roles, method, preserve, how, drawing, overwrite)
         outcome.run(say, forget_features=forget_features)
     if as_json:
         typer.echo(json.dumps(outcome.facts(), indent=2))
@@ -123,23 +129,29 @@ class _Fit:
         method: str,
         preserve: str | None,
         how: dict[str, Any],
+        drawing: dict[str, Any],
         overwrite: bool,
     ):
         self.started = time.perf_counter()
         from hetcal.io.writing import check_target
 
         self.table, self.out, self.roles, self.method = table, out, roles, method
-        self.preserve, self.how = preserve, how
+        self.preserve, self.how, self.drawing = preserve, how, drawing
         check_target(out, overwrite=overwrite)
         _check_choices(method, preserve)
         self.local = method in _LOCAL
 
     def run(self, say: Any, *, forget_features: bool) -> None:
-        from hetcal.io.columns import read_problem
-        from hetcal.io.tables import read_table
+        from hetcal.io.large_tables import draw_problem
 
-        table = read_table(self.table, **self.how)
-        self.problem: Problem = read_problem(table, **self.roles, use_features=self.local)
+        self.problem: Problem = draw_problem(
+            self.table,
+            use_features=self.local,
+            progress=lambda share: say(_reading(self.table, share)),
+            **self.drawing,
+            **self.how,
+            **self.roles,
+        )
         say(f"Fitting {self.method} on {self.problem.n_items:,} items")
         self.calibrator, self.warnings = self._fitted()
         say("Measuring")
@@ -210,6 +222,7 @@ class _Fit:
             "brier_after": self.after,
             "brier_change_error": self.change_error,
             "low_support": self.low_support,
+            "drawn": self.problem.drawn,
             "left_out": self.problem.left_out,
             "notes": self.problem.notes + self.warnings,
         }
@@ -258,8 +271,9 @@ class _Fit:
         shown = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
         n = len(problem.roles.features)
         features = f"{n} feature{'s' if n != 1 else ''}" if self.local else "features not used"
+        drawn = "" if problem.drawn is None else f" drawn from {problem.n_read:,} rows"
         lines = [
-            f"{problem.n_items:,} items, {features}, {len(classes)} classes ({shown})",
+            f"{problem.n_items:,} items{drawn}, {features}, {len(classes)} classes ({shown})",
             f"method {self.method}" + (", labels preserved" if self.preserve else ""),
             self._scores(),
         ]
@@ -304,6 +318,10 @@ class _Fit:
         output = new.replace("new", "calibrated", 1)
         read_so = inputs.arguments_of(inputs.unusual(self.how))
         return inputs.command_line("apply", str(self.out), new, *read_so, "-o", output)
+
+
+def _reading(table: str, share: float | None) -> str:
+    return f"Reading {table}" + ("" if share is None else f" ({share:.0%})")
 
 
 def _check_choices(method: str, preserve: str | None) -> None:

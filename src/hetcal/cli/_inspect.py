@@ -29,7 +29,7 @@ def inspect(
     Example: hetcal inspect loans.hetcal
     """
     with working(f"Reading {model}", quiet=as_json):
-        from hetcal.cli._model import describe_file
+        from hetcal.batches.model import describe_file
         from hetcal.io import describe
 
         facts = describe_file(model, describe)

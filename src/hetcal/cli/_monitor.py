@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ from hetcal.cli._console import results
 from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
-    from hetcal.cli._model import LoadedModel
+    from hetcal.batches.model import LoadedModel
     from hetcal.monitor import SupportMonitor
 
 EXIT_ALARM = 3
@@ -93,6 +94,15 @@ def monitor(
             "--leave-missing", help="Leave rows without a probability out, instead of stopping."
         ),
     ] = False,
+    wait: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="How long to wait for another process that is writing FILE.",
+            rich_help_panel="Files",
+        ),
+    ] = 600,
     format: options.Format = None,
     encoding: options.Encoding = "utf-8",
     quiet: options.Quiet = False,
@@ -106,29 +116,43 @@ def monitor(
     Example: hetcal monitor loans.hetcal new.csv --history loans-history.hetcal --fail-on-alarm
     """
     with bar(f"Loading {model}", quiet=quiet or as_json) as say:
-        from hetcal.cli._model import load_model
+        from hetcal.batches.model import load_model
 
         loaded = load_model(model)
         reading = {"format": None if format is None else str(format), "encoding": encoding}
-        if history is not None and history.is_file():
-            watcher = _continued(history, loaded, calibration or held_out)
-        else:
-            settings = {"rate": rate, "alarm_rate": alarm_rate}
-            watcher = _started(loaded, calibration, held_out, by, settings, reading)
-        if reset:
-            watcher.reset()
-        before = watcher.stream_.n_seen
-        _stream(watcher, loaded, table, by, leave_missing, reading, say)
-        if history is not None:
-            from hetcal.io import save
+        with _alone(history, wait, say):
+            if history is not None and history.is_file():
+                watcher = _continued(history, loaded, calibration or held_out)
+            else:
+                settings = {"rate": rate, "alarm_rate": alarm_rate}
+                watcher = _started(loaded, calibration, held_out, by, settings, reading)
+            if reset:
+                watcher.reset()
+            before = watcher.stream_.n_seen
+            _stream(watcher, loaded, table, by, leave_missing, reading, say)
+            if history is not None:
+                from hetcal.io import save
 
-            save(watcher, history, metadata={"table": loaded.roles.to_dict()})
+                save(watcher, history, metadata={"table": loaded.roles.to_dict()})
     if as_json:
         typer.echo(watcher.to_json())
     else:
         _show(watcher, watcher.stream_.n_seen - before, history, quiet=quiet)
     if fail_on_alarm and watcher.alarm_ is not None:
         raise typer.Exit(EXIT_ALARM)
+
+
+def _alone(history: Path | None, wait: float, say: Any) -> contextlib.AbstractContextManager[None]:
+    """Keep other processes from continuing the same history: what one adds the other would lose."""
+    if history is None:
+        return contextlib.nullcontext()
+    from hetcal.io.locks import locked
+    from hetcal.io.writing import check_target
+
+    check_target(history, overwrite=True)
+    return locked(
+        history, wait=wait, waiting=lambda: say(f"Another process is writing {history}", None)
+    )
 
 
 def _started(

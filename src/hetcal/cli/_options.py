@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+#: Rows that are computed with; as in ``hetcal.io.sampling``, which need not be loaded for this.
+MAX_ROWS = 50_000
 _COLUMNS, _FILES, _OUTPUT = "Columns of the table", "Files", "Output"
 
 
@@ -110,6 +112,17 @@ DropMissing = Annotated[
         "--drop-missing",
         help="Leave rows without a probability out, instead of stopping.",
         rich_help_panel=_COLUMNS,
+    ),
+]
+MaxRows = Annotated[
+    int,
+    typer.Option(
+        "--max-rows",
+        metavar="N",
+        min=20,
+        help="Most rows to compute with. From a larger table so many are drawn at random, and the "
+        "model is scored over all rows.",
+        rich_help_panel=_FILES,
     ),
 ]
 Format = Annotated[

@@ -52,6 +52,7 @@ def figure(
     """
     from hetcal.experiments.figures import draw_figure, figure_names, figure_title, figure_trials
     from hetcal.experiments.store import Store
+    from hetcal.io.whole import WholeFile
 
     if name is None:
         for known in figure_names():
@@ -67,7 +68,8 @@ def figure(
         run_with_progress(wanted, store, jobs)
     drawn = draw_figure(name, results=store.folder, trials=trials, progress=_say)
     target = out or Path(f"{name}.png")
-    drawn.figure.savefig(target, dpi=130)
+    with WholeFile(target) as stream:
+        drawn.figure.savefig(stream, format=_format(target), dpi=130)
     drawn.keep_facts(store.folder, name)
     results().print(f"{figure_title(name)}: {target}", markup=False, soft_wrap=True)
 
@@ -91,6 +93,7 @@ def page(
 ) -> None:
     """Write the documentation's page of results: every table and figure beside the published."""
     from hetcal.experiments.page import draw_pictures, page_text
+    from hetcal.io.whole import write_whole
 
     if figures not in ("none", "results", "all"):
         raise ValueError(f"--figures must be none, results or all; got {figures!r}.")
@@ -105,8 +108,12 @@ def page(
             raise ValueError(f"{target} does not say what {folder} holds. Run: hetcal paper page")
         typer.echo(f"{target} is up to date.")
         return
-    target.write_text(text, encoding="utf-8")
+    write_whole(target, text)
     typer.echo(target)
+
+
+def _format(target: Path) -> str:
+    return target.suffix[1:].lower() or "png"
 
 
 def _say(text: str) -> None:

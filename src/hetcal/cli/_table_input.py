@@ -1,13 +1,15 @@
-"""What ``diagnose`` and ``compare`` share: reading the table, naming it, writing the command."""
+"""What ``fit``, ``diagnose`` and ``compare`` share: reading tables and writing commands."""
 
 from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hetcal._exceptions import InputError
+from hetcal.cli._options import MAX_ROWS
 
 if TYPE_CHECKING:
     from hetcal.io.columns import Problem
@@ -27,18 +29,38 @@ def unusual(how: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in how.items() if value != usual[name]}
 
 
-def read(table: str, roles: dict[str, Any], how: dict[str, Any]) -> Problem:
+def read(
+    table: str,
+    roles: dict[str, Any],
+    how: dict[str, Any],
+    *,
+    max_rows: int,
+    seed: int,
+    say: Callable[[str, float | None], object],
+) -> Problem:
     """Return the calibration items of a table that has features."""
-    from hetcal.io.columns import read_problem
-    from hetcal.io.tables import read_table
+    from hetcal.io.large_tables import draw_problem
 
-    problem = read_problem(read_table(table, **how), **roles)
+    problem = draw_problem(
+        table,
+        max_rows=max_rows,
+        random_state=seed,
+        progress=lambda share: say(f"Reading {table}", share),
+        **how,
+        **roles,
+    )
     if problem.X is None:
         raise InputError(
             "No column is left for the features. Name some with --features, or see how good the "
             "probabilities are on average with hetcal.metrics.evaluate in Python."
         )
     return problem
+
+
+def drawing(max_rows: int, seed: int) -> dict[str, Any]:
+    """Return what must be typed to draw the same rows."""
+    usual = max_rows == MAX_ROWS
+    return {"max_rows": None if usual else max_rows, "seed": seed or None}
 
 
 def arguments_of(roles: dict[str, Any]) -> list[str]:

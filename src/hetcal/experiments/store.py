@@ -16,18 +16,20 @@ with the columns ``dataset``, ``classifier``, ``n_cal``, ``seed``, ``method``, `
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal.experiments.settings import DATASETS, Trial
+from hetcal.io.failures import told_clearly
+from hetcal.io.whole import write_whole
 
 __all__ = ["COLUMNS", "METRICS", "Store", "default_folder", "load_results"]
 
@@ -158,12 +160,9 @@ class Store:
 
     def write_arrays(self, name: str, arrays: Mapping[str, NDArray]) -> None:
         """Keep arrays that can be computed again."""
-        path = self._arrays(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # The suffix stays last: the writer adds it otherwise.
-        part = path.with_name(f".{uuid4().hex}.npz")
-        np.savez(part, **arrays)  # type: ignore[arg-type]
-        part.replace(path)
+        content = io.BytesIO()
+        np.savez(content, **arrays)  # type: ignore[arg-type]
+        _write(self._arrays(name), content.getvalue())
 
     def _arrays(self, name: str) -> Path:
         return self.folder / "cache" / f"{name}.npz"
@@ -202,10 +201,6 @@ def _current(rows: Iterable[Mapping]) -> pd.DataFrame:
 
 def _write(path: Path, content: bytes) -> None:
     """Write so that the file is there whole or not at all, also after a loss of power."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{uuid4().hex}.part")
-    with part.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(path)
+    with told_clearly(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content)

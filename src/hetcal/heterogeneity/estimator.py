@@ -108,7 +108,9 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
     random_state : int, RandomState or None, default=0
         Seed of forests, folds and draws.
     n_jobs : int, optional
-        Threads over neighbourhoods; -1 for all cores. The result does not depend on it.
+        Threads over neighbourhoods; -1 for all cores. Where :func:`joblib.parallel_config` names a
+        backend of other processes (loky, dask, ray), its workers instead. The result does not
+        depend on it.
     progress : callable, optional
         Called as ``progress(n_done, n_neighbourhoods)`` on long work.
 
@@ -385,7 +387,7 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
             self.local_model,
             fold if self.local_model is not None else apart,
             seed,
-            self.n_jobs if self.n_jobs is not None else 1,
+            self.n_jobs,
             self.progress,
         )
         self._draws = honest.NullDraws(
@@ -455,7 +457,7 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
             balls,
             n_estimators=self._n_trees,
             random_state=self._seed,
-            n_jobs=self.n_jobs if self.n_jobs is not None else 1,
+            n_jobs=self.n_jobs,
             progress=self.progress,
         )
 

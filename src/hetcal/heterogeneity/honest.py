@@ -17,6 +17,7 @@ B^*(g^*)` are taken off.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,7 @@ from hetcal.heterogeneity.direction import residual_direction, score_terms, stud
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.local_models import LocalModels
 from hetcal.heterogeneity.null import draw_labels, null_p_values
+from hetcal.kernels.parallel import n_workers, spread
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -102,19 +104,52 @@ class NullDraws:
         self.global_cost = np.empty_like(self.law_brier)
         self.terms = np.empty((len(items.codes), 1 + n_null))
         self.variances = np.empty_like(self.terms)
-        one_hot = np.eye(items.P.shape[1])
-        for b in range(-1, n_null):
-            codes = items.codes if b < 0 else self.labels[b]
-            p_g = global_map.proba if b < 0 else global_map.refit(codes)
-            residuals = one_hot[codes] - p_g
-            direction = residual_direction(
-                Z, codes, residuals, fold=fold, random_state=seed, n_jobs=n_jobs
-            )
-            self.terms[:, b + 1], self.variances[:, b + 1] = score_terms(
-                residuals, direction, p_g, items.weight
-            )
+        law = _Law(global_map, items.P.shape[1], fold, seed)
+        for b, (terms, variances, p_g) in enumerate(
+            _terms_of_draws(law, Z, items, self.labels, n_jobs), start=-1
+        ):
+            self.terms[:, b + 1], self.variances[:, b + 1] = terms, variances
             if b >= 0:
-                self.global_cost[b] = self.law_brier[b] - items.brier(p_g, codes)
+                self.global_cost[b] = self.law_brier[b] - items.brier(p_g, self.labels[b])
+
+
+@dataclass(frozen=True, eq=False)
+class _Law:
+    """The global map, and how directions are found."""
+
+    global_map: CrossFittedMap
+    n_classes: int
+    fold: NDArray[np.int64] | None
+    seed: int
+
+    def terms(
+        self,
+        Z: NDArray[np.float32],
+        weight: Vector,
+        codes: Codes,
+        observed: bool,
+        n_jobs: int | None,
+    ) -> tuple[Vector, Vector, Matrix]:
+        """Return terms of the score statistic, their variances, and the map for these labels."""
+        p_g = self.global_map.proba if observed else self.global_map.refit(codes)
+        residuals = np.eye(self.n_classes)[codes] - p_g
+        direction = residual_direction(
+            Z, codes, residuals, fold=self.fold, random_state=self.seed, n_jobs=n_jobs
+        )
+        return *score_terms(residuals, direction, p_g, weight), p_g
+
+
+def _terms_of_draws(
+    law: _Law, Z: NDArray[np.float32], items: Items, labels: Codes, n_jobs: int | None
+) -> Iterator[tuple[Vector, Vector, Matrix]]:
+    """Yield :meth:`_Law.terms` of the observed labels, then of each draw."""
+    yield law.terms(Z, items.weight, items.codes, True, n_jobs)
+    if len(labels) and n_workers(n_jobs) > 1:
+        given = (Z, items.weight)
+        yield from spread(law.terms, ((*given, codes, False, 1) for codes in labels), n_jobs)
+        return
+    for codes in labels:
+        yield law.terms(Z, items.weight, codes, False, n_jobs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hetcal.heterogeneity.cells import Balls
 from hetcal.kernels.forest_fit import fit_forest
 from hetcal.kernels.forest_vote import apply, leaf_class_mass, vote
 from hetcal.kernels.local_forests import local_forest_scores
+from hetcal.kernels.parallel import n_workers, pieces, spread
 
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -92,11 +94,18 @@ class LocalModels:
 
     def _cross_fitted(self, balls: Balls, codes: Codes, fold: Codes) -> Matrix:
         proba = np.full((len(balls.indices), self.P.shape[1]), np.nan)
-        jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-            delayed(self._cross_fit_one)(balls.indices[start:end], codes, fold)
-            for start, end in zip(balls.indptr[:-1], balls.indptr[1:], strict=True)
-        )
-        for j, part in enumerate(jobs):
+        workers = n_workers(self.n_jobs)
+        if workers > 1:
+            cuts = pieces(balls.sizes, workers)
+            bare = replace(self, X=self.X[:0], P=self.P[:0], n_jobs=1, progress=None)
+            tasks = ((bare, self.X, self.P, _members(balls, cut), codes, fold) for cut in cuts)
+            found = chain.from_iterable(spread(_cross_fit_some, tasks, self.n_jobs))
+        else:
+            found = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
+                delayed(self._cross_fit_one)(members, codes, fold)
+                for members in _members(balls, slice(0, len(balls)))
+            )
+        for j, part in enumerate(found):
             proba[balls.indptr[j] : balls.indptr[j + 1]] = part
             if self.progress is not None:
                 self.progress(j + 1, len(balls))
@@ -144,6 +153,24 @@ class LocalModels:
         mass = leaf_class_mass(forest.n_leaves, apply(forest, self.X[train]), y, K)
         votes = vote(forest, self.X[test], mass)
         return votes / votes.sum(axis=1, keepdims=True)
+
+
+def _members(balls: Balls, cut: slice) -> list[Codes]:
+    edges = balls.indptr[cut.start : cut.stop + 1]
+    return [balls.indices[start:end] for start, end in pairwise(edges)]
+
+
+def _cross_fit_some(
+    bare: LocalModels,
+    X: NDArray[np.float32],
+    P: Matrix,
+    members: list[Codes],
+    codes: Codes,
+    fold: Codes,
+) -> list[Matrix]:
+    """Cross-fit in some neighbourhoods; a task of a worker, to which arrays are sent once."""
+    models = replace(bare, X=X, P=P)
+    return [models._cross_fit_one(part, codes, fold) for part in members]
 
 
 def _squared_error(proba: Matrix, codes: Codes) -> Matrix:

@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from hetcal.io.columns import read_problem
     from hetcal.io.describing import describe
     from hetcal.io.file import load, save
+    from hetcal.io.large_tables import draw_problem
+    from hetcal.io.locks import locked
     from hetcal.io.problem import Problem
     from hetcal.io.roles import Items, TableRoles
+    from hetcal.io.sampling import Sample, draw_rows
     from hetcal.io.tables import open_table, read_batches, read_table
     from hetcal.io.writing import TableWriter
 
@@ -20,10 +23,14 @@ __all__ = [
     "FileFormatError",
     "Items",
     "Problem",
+    "Sample",
     "TableRoles",
     "TableWriter",
     "describe",
+    "draw_problem",
+    "draw_rows",
     "load",
+    "locked",
     "open_table",
     "read_batches",
     "read_problem",
@@ -35,9 +42,13 @@ __all__ = [
 _LIGHT = {
     "Items": "roles",
     "Problem": "problem",
+    "Sample": "sampling",
     "TableRoles": "roles",
     "TableWriter": "writing",
     "describe": "describing",
+    "draw_problem": "large_tables",
+    "draw_rows": "sampling",
+    "locked": "locks",
     "open_table": "tables",
     "read_batches": "tables",
     "read_problem": "columns",

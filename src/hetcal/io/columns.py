@@ -8,7 +8,7 @@ that names the remedy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -26,7 +26,7 @@ from hetcal.io.selection import listed, one_column, pattern_parts, select_column
 
 Names = str | Sequence[str]
 
-_MOST_LABELS = 1000
+MOST_LABELS = 1000
 
 
 def read_problem(
@@ -94,11 +94,11 @@ def read_problem(
     frame = _checked_frame(table)
     names = list(frame.columns)
     label = one_column(names, label, "label")
-    columns, stars, is_logits = _output_columns(names, proba, logits)
-    _refuse_label_among(columns, label)
-    single = _single_columns(names, groups=groups, weight=weight, time=time)
+    columns, stars, is_logits = output_columns(names, proba, logits)
+    refuse_label_among(columns, label)
+    single = single_columns(names, groups=groups, weight=weight, time=time)
     texts = as_labels(frame[label])
-    match = _match(columns, stars, texts, label, positive)
+    match = match_labels(columns, stars, texts, label, positive)
     notes = list(match.notes)
     given = read_output(frame, columns, percent=percent, logits=is_logits)
     kept = _kept_rows(texts, match, given, columns, drop_missing=drop_missing, notes=notes)
@@ -151,9 +151,10 @@ def _checked_frame(table: Any) -> nw.DataFrame:
     return frame
 
 
-def _output_columns(
+def output_columns(
     names: list[str], proba: Names | None, logits: Names | None
 ) -> tuple[list[str], list[str] | None, bool]:
+    """Return the columns of the output, what a pattern's star stands for, whether logits."""
     if (proba is None) == (logits is None):
         raise InputError(
             "Name the columns of probabilities with --proba (proba=), e.g. --proba 'p_*', or those "
@@ -166,7 +167,8 @@ def _output_columns(
     return columns, pattern_parts(columns, wanted), logits is not None
 
 
-def _refuse_label_among(columns: list[str], label: str) -> None:
+def refuse_label_among(columns: list[str], label: str) -> None:
+    """Raise where the label is one of the columns of probabilities."""
     if label in columns:
         raise InputError(
             f"{label!r} is named as the label and is among the columns of probabilities "
@@ -174,7 +176,7 @@ def _refuse_label_among(columns: list[str], label: str) -> None:
         )
 
 
-def _single_columns(names: list[str], **wanted: str | None) -> dict[str, str]:
+def single_columns(names: list[str], **wanted: str | None) -> dict[str, str]:
     """Return the columns of roles that one column has, where the role was given."""
     return {role: one_column(names, n, role) for role, n in wanted.items() if n is not None}
 
@@ -195,17 +197,18 @@ def _labels(
     return y, classes
 
 
-def _match(
+def match_labels(
     columns: list[str],
     stars: list[str] | None,
-    texts: list[str | None],
+    texts: Sequence[str | None],
     label: str,
     positive: str | None,
 ) -> ClassMatch:
+    """Return which class each column and each spelling of a label means."""
     labels = sorted({text for text in texts if text is not None})
     if not labels:
         raise InputError(f"Column {label!r} (label) holds no label at all.")
-    if len(labels) > _MOST_LABELS:
+    if len(labels) > MOST_LABELS:
         raise InputError(
             f"Column {label!r} (label) holds {len(labels):,} different values, such as "
             f"{listed(labels, 3)}. Name the column of observed classes."
@@ -235,10 +238,7 @@ def _kept_rows(
     if (absent & labelled).any():
         n = int((absent & labelled).sum())
         if not drop_missing:
-            raise InputError(
-                f"{listed(columns, 5)}: nothing in {row_numbers(absent & labelled)} (counted from "
-                "1). Pass --drop-missing to leave such rows out, or fill them in."
-            )
+            refuse_missing(columns, absent & labelled)
         notes.append(f"{n:,} row{'s' if n > 1 else ''} without a probability left out.")
     kept = np.flatnonzero(labelled & ~absent)
     if kept.size < 2:
@@ -247,6 +247,14 @@ def _kept_rows(
             "two classes. Pass more labelled rows."
         )
     return kept
+
+
+def refuse_missing(columns: list[str], absent: NDArray[np.bool_], first_row: int = 1) -> NoReturn:
+    """Raise for labelled rows without a probability."""
+    raise InputError(
+        f"{listed(columns, 5)}: nothing in {row_numbers(absent, first_row)} (counted from 1). Pass "
+        "--drop-missing to leave such rows out, or fill them in."
+    )
 
 
 def _typed_classes(names: list[str], labels: NDArray) -> NDArray:

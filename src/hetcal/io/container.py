@@ -18,13 +18,11 @@ cannot overlap or lie outside. Everything is checked before memory is allocated 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
 import struct
-import tempfile
 import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._exceptions import FileFormatError
+from hetcal.io.whole import WholeFile
 
 MAGIC = b"\x89HETCAL\n"
 VERSION = 1
@@ -52,7 +51,6 @@ _REPLACED = "The file is damaged or was changed; fetch or save it again."
 def write(path: Path, manifest: dict[str, Any], arrays: list[NDArray]) -> None:
     """Write a file in one step: whoever reads sees the old one or the new one, never a part.
 
-    The bytes go to a temporary file in the same folder, reach the disk, and then take the name.
     Where that fails (a full disk) the old file stays as it was.
     """
     if len(arrays) > MOST_ARRAYS:
@@ -69,7 +67,9 @@ def write(path: Path, manifest: dict[str, Any], arrays: list[NDArray]) -> None:
             f"{MOST_MANIFEST_BYTES} that a file may have. Shorten the metadata."
         )
     header = HEADER.pack(MAGIC, VERSION, 0, len(text), hashlib.sha256(text).digest())
-    _replace(path, [header, text, *blocks])
+    with WholeFile(path) as file:
+        for part in (header, text, *blocks):
+            file.write(part)
 
 
 def read(path: Path, max_bytes: int = DEFAULT_LIMIT) -> tuple[dict[str, Any], list[NDArray]]:
@@ -115,44 +115,6 @@ def _encoded(array: NDArray) -> tuple[dict[str, Any], bytes]:
         "sha256": hashlib.sha256(packed).hexdigest(),
     }
     return entry, packed
-
-
-def _replace(path: Path, parts: list[bytes]) -> None:
-    target = Path(os.path.realpath(path))  # the file that a link points to, not the link
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(_mode(target))
-        Path(name).replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
-    _sync_folder(target.parent)
-
-
-def _mode(target: Path) -> int:
-    """Return the permissions of the file that is replaced, or those that a new file gets."""
-    try:
-        return target.stat().st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable where the system can (not on Windows)."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _read_manifest(file: BinaryIO) -> tuple[dict[str, Any], int, int]:

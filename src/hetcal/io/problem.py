@@ -44,6 +44,9 @@ class Problem:
         Columns that are no features, with the reason.
     notes : list of str
         What was assumed, dropped or left out, in words.
+    drawn : dict or None
+        Where the items are a sample of a larger table: ``from_rows``, ``usable_rows``, ``items``,
+        ``max_rows``, ``seed``, and ``overall``, the model's scores over all usable rows.
     """
 
     X: pd.DataFrame | None
@@ -59,6 +62,7 @@ class Problem:
     n_read: int = 0
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    drawn: dict[str, Any] | None = None
 
     @property
     def n_items(self) -> int:

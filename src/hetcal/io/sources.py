@@ -20,6 +20,7 @@ _COMMA_NUMBER = re.compile(
     r"\s*[+-]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?(e[+-]?\d+)?\s*%?\s*", re.IGNORECASE
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_PARQUET_PIECE = 2**18
 _GZIP, _ZIP, _PARQUET, _ARROW = b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1"
 
 
@@ -29,8 +30,8 @@ class Source(Protocol):
     names: list[str]
     n_rows: int | None
 
-    def batches(self, batch_rows: int) -> Iterator[Any]:
-        """Yield tables of at most so many rows; at least one."""
+    def batches(self, batch_rows: int, columns: list[str] | None = None) -> Iterator[Any]:
+        """Yield tables of at most so many rows; at least one. Other columns may be left out."""
 
     def done(self) -> float | None:
         """Return the share that has been read, where that is known."""
@@ -62,18 +63,18 @@ class CsvSource:
         self._rows = csv.reader(itertools.chain([first], lines), delimiter=self.delimiter)
         self.names = next(self._rows)
 
-    def batches(self, batch_rows: int) -> Iterator[pd.DataFrame]:
+    def batches(self, batch_rows: int, columns: list[str] | None = None) -> Iterator[pd.DataFrame]:
         """Yield rows of text."""
         width, any_yet = len(self.names), False
         while True:
             rows = list(itertools.islice(self._filled_rows(width), batch_rows))
             if not rows and any_yet:
                 return
-            columns = list(zip(*rows, strict=True)) if rows else [()] * width
+            cells = list(zip(*rows, strict=True)) if rows else [()] * width
             yield pd.DataFrame(
                 {
                     name: pd.Series(column, dtype=object)
-                    for name, column in zip(self.names, columns, strict=True)
+                    for name, column in zip(self.names, cells, strict=True)
                 }
             )
             any_yet = True
@@ -106,20 +107,22 @@ class ParquetSource:
     def __init__(self, stream: BinaryIO):
         import pyarrow.parquet as pq
 
-        self._file = pq.ParquetFile(stream)
+        # Not buffered ahead: what was read ahead stays in memory, in the end the whole file. In
+        # pieces: else a column of a whole row group is read at once.
+        self._file = pq.ParquetFile(stream, pre_buffer=False, buffer_size=_PARQUET_PIECE)
         self._schema = self._file.schema_arrow
         self.names = list(self._schema.names)
         self.n_rows: int | None = self._file.metadata.num_rows
         self._read = 0
 
-    def batches(self, batch_rows: int) -> Iterator[Any]:
+    def batches(self, batch_rows: int, columns: list[str] | None = None) -> Iterator[Any]:
         """Yield Arrow tables."""
         import pyarrow as pa
 
         if not self.n_rows:
             yield self._schema.empty_table()
             return
-        for batch in self._file.iter_batches(batch_size=batch_rows):
+        for batch in self._file.iter_batches(batch_size=batch_rows, columns=columns):
             self._read += batch.num_rows
             yield pa.Table.from_batches([batch])
 
@@ -148,7 +151,7 @@ class ArrowSource:
             self._schema = opened.schema
         self.names = list(self._schema.names)
 
-    def batches(self, batch_rows: int) -> Iterator[Any]:
+    def batches(self, batch_rows: int, columns: list[str] | None = None) -> Iterator[Any]:
         """Yield Arrow tables."""
         import pyarrow as pa
 

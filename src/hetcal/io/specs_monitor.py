@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,9 @@ _ALARM = {"time", "who", "test", "score"}
 
 
 def _pack(monitor: SupportMonitor) -> dict[str, Any]:
-    state = {name: getattr(monitor, name) for name in (*_SETTINGS, *_COUNTED)}
+    with monitor.turn:  # another thread may go on counting while the file is written
+        state = {name: getattr(monitor, name) for name in (*_SETTINGS, *_COUNTED)}
+        state = copy.deepcopy(state)
     scorer = monitor.scorer_
     return state | {
         "calibrator_": monitor.calibrator_,

@@ -61,9 +61,14 @@ class Reader:
         self.names, self.n_rows = source.names, source.n_rows
         self.delimiter: str | None = getattr(source, "delimiter", None)
 
-    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
-        """Yield tables of at most so many rows; at least one, which may have no row."""
-        parts = self._source.batches(batch_rows)
+    def batches(
+        self, batch_rows: int = BATCH_ROWS, columns: list[str] | None = None
+    ) -> Iterator[Any]:
+        """Yield tables of at most so many rows; at least one, which may have no row.
+
+        Columns other than ``columns`` need not be there: Parquet does not read them.
+        """
+        parts = self._source.batches(batch_rows, columns)
         while True:
             with _readable_errors(self._path, self._encoding):
                 try:
@@ -127,7 +132,11 @@ def read_table(
         A CSV file as a pandas table, anything else as an Arrow table.
     """
     with open_table(path, format=format, encoding=encoding, decimal=decimal) as reader:
-        batches = list(reader.batches(BATCH_ROWS))
+        return whole_table(list(reader.batches(BATCH_ROWS)))
+
+
+def whole_table(batches: list[Any]) -> Any:
+    """Return batches as one table; the columns of a CSV file, text so far, as what they hold."""
     if isinstance(batches[0], pd.DataFrame):
         text = pd.concat(batches, ignore_index=True) if len(batches) > 1 else batches[0]
         return pd.DataFrame({name: infer_column(text[name].tolist()) for name in text.columns})

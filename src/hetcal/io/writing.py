@@ -1,7 +1,6 @@
 """Writing tables batch by batch, all or nothing.
 
-A file takes its name only when it is complete: until then the rows go to a hidden temporary file
-beside it, which is removed when anything goes wrong.
+A file takes its name only when it is complete (:mod:`hetcal.io.whole`).
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import csv
 import gzip
 import io
 import os
-import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +21,7 @@ import numpy as np
 from hetcal._exceptions import InputError
 from hetcal.io.tables import STDIN, need_pyarrow, table_format
 from hetcal.io.text import is_missing
+from hetcal.io.whole import WholeFile
 
 Columns = Mapping[str, Any]
 
@@ -64,13 +63,14 @@ class TableWriter:
         if self.format != "csv":
             need_pyarrow(f"{path} is to be a {self.format} table")
         self._delimiter = delimiter
-        self._temporary: Path | None = None
-        self._target: Path | None = None
         self._body: _Body | None = None
-        if str(path) != STDIN:
-            # A link stays a link: what it points to is replaced.
-            self._target = Path(path).resolve()
+        self._to_file = str(path) != STDIN
+        self._file: Any
+        if self._to_file:
             check_target(path, overwrite=overwrite)
+            self._file = WholeFile(path, overwrite=overwrite)
+        else:
+            self._file = contextlib.nullcontext(sys.stdout.buffer)
 
     def write(self, columns: Columns) -> None:
         """Write one batch; the first fixes the columns and, for Parquet and Arrow, their types."""
@@ -79,7 +79,7 @@ class TableWriter:
         self._body.write(columns)
 
     def __enter__(self) -> Self:
-        self._stream = self._open()
+        self._stream: BinaryIO = self._file.__enter__()
         return self
 
     def __exit__(
@@ -88,38 +88,22 @@ class TableWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
-            self._close_body(complete=kind is None)
-            if self._target is not None:
-                self._finish(kind is None)
-        finally:
-            if self._temporary is not None:
-                self._temporary.unlink(missing_ok=True)
+        if kind is None:
+            try:
+                self._close_body()
+            except BaseException as failure:
+                self._file.__exit__(type(failure), failure, failure.__traceback__)
+                raise
+        self._file.__exit__(kind, error, trace)
+        if kind is not None:
+            # The body lets go of the stream as well, as far as it still can.
+            with contextlib.suppress(Exception):
+                self._close_body()
 
-    def _close_body(self, *, complete: bool) -> None:
-        if self._body is None:
-            return
-        # After an error the body lets go of the stream as well, as far as it still can.
-        with contextlib.nullcontext() if complete else contextlib.suppress(Exception):
+    def _close_body(self) -> None:
+        if self._body is not None:
             self._body.close()
             self._stream.flush()
-
-    def _finish(self, complete: bool) -> None:
-        if complete and self._temporary is not None:
-            os.fsync(self._stream.fileno())
-        self._stream.close()
-        if complete and self._temporary is not None and self._target is not None:
-            self._temporary.replace(self._target)
-            self._temporary = None
-
-    def _open(self) -> BinaryIO:
-        if self._target is None:
-            return sys.stdout.buffer
-        if self._target.exists() and not self._target.is_file():
-            return self._target.open("wb")  # a device or a pipe: nothing to rename
-        name = f".{self._target.name}.{secrets.token_hex(4)}.tmp"
-        self._temporary = self._target.with_name(name)
-        return self._temporary.open("xb")
 
     def _start(self, columns: Columns) -> _Body:
         if self.format == "csv":
@@ -127,8 +111,8 @@ class TableWriter:
             default = "\t" if name.removesuffix(".gz").endswith((".tsv", ".tab")) else ","
             delimiter = self._delimiter or default
             return _CsvBody(self._stream, list(columns), delimiter, packed=name.endswith(".gz"))
-        parquet, to_file = self.format == "parquet", self._target is not None
-        return _ArrowBody(self._stream, columns, parquet=parquet, as_file=to_file)
+        parquet = self.format == "parquet"
+        return _ArrowBody(self._stream, columns, parquet=parquet, as_file=self._to_file)
 
 
 def check_target(path: str | Path, *, overwrite: bool) -> None:
@@ -138,6 +122,13 @@ def check_target(path: str | Path, *, overwrite: bool) -> None:
         raise InputError(f"{path}: there is no folder {target.parent}. Create it first.")
     if target.is_dir():
         raise InputError(f"{path} is a folder. Name the file to write.")
+    if not target.exists() or target.is_file():  # what a link points to is replaced
+        folder = Path(os.path.realpath(target)).parent
+        if not os.access(folder, os.W_OK):
+            raise InputError(
+                f"{path}: nothing can be written in the folder {folder}. Choose a folder that you "
+                "may write to."
+            )
     if target.is_file() and not overwrite:
         raise InputError(f"{path} exists already. Pass --overwrite, or choose another name.")
 

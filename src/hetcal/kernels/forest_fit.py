@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import check_random_state
 
 from hetcal.kernels._backend import native
 from hetcal.kernels.forest_model import Forest, assemble, from_sklearn
+from hetcal.kernels.parallel import n_threads, n_workers, pieces, spread
 
 _LARGEST = 1e30
 _MOST_ITEMS = 2**21 - 1  # the core counts items in 21 bits
 _ITEMS_PER_CALL = 1_000_000  # trees x items between two chances to interrupt
+_WORTH_SPREADING = 2_000_000  # trees x items: a second of work, far more than it takes to send it
 
 
 def fit_forest(
@@ -74,16 +76,14 @@ def fit_forest(
     codes = np.ascontiguousarray(codes, dtype=np.int32)
     core = native()
     if core is not None and _core_takes(Z, sample_weight, min_samples_leaf):
-        fitter = core.ForestFitter(
-            Z,
-            codes,
+        settings = (
             max(int(n_classes), 1),
             _resolve_max_features(max_features, Z.shape[1]),
             int(min_samples_leaf),
             bool(bootstrap),
             splitter == "random",
         )
-        return _grow(fitter, Z.shape, n_estimators, bootstrap, random_state, n_jobs)
+        return _grow(Z, codes, settings, n_estimators, bootstrap, random_state, n_jobs)
     model = RandomForestClassifier if splitter == "best" else ExtraTreesClassifier
     forest = model(
         n_estimators,
@@ -126,41 +126,79 @@ def _resolve_max_features(max_features: str | int | float | None, n_features: in
 
 
 def _grow(
-    fitter: Any,
-    shape: tuple[int, ...],
+    Z: NDArray[np.float32],
+    codes: NDArray[np.int32],
+    settings: tuple[Any, ...],
     n_estimators: int,
     bootstrap: bool,
     random_state: Any,
     n_jobs: int | None,
 ) -> Forest:
-    """Grow the trees a few at a time, so that a long fit can be interrupted."""
-    n_items, n_features = shape
+    """Grow the trees, here or by the workers that the user named."""
     generator = check_random_state(random_state)
     largest = np.iinfo(np.int32).max
     seeds = np.array([generator.randint(largest) for _ in range(n_estimators)], dtype=np.uint32)
-    in_bag = np.empty((n_estimators if bootstrap else 0, n_items), dtype=np.uint8)
-    threads = effective_n_jobs(n_jobs)
-    step = max(1, _ITEMS_PER_CALL // (n_items * threads)) * threads
-    parts, offset = [], [np.zeros(1, dtype=np.int64)]
-    for first in range(0, n_estimators, step):
-        *nodes, tree_offset = fitter.grow(
-            seeds[first : first + step], in_bag[first : first + step], threads
-        )
-        before = offset[-1][-1]
-        for child in (nodes[2], nodes[3]):
-            child[child >= 0] += np.int32(before)
-        parts.append(nodes)
-        offset.append(tree_offset[1:] + before)
-    feature, threshold, left, right, missing_left = (
-        np.concatenate(part) for part in zip(*parts, strict=True)
-    )
+    workers = n_workers(n_jobs) if n_estimators * len(Z) >= _WORTH_SPREADING else 1
+    if workers > 1:
+        cuts = pieces(np.ones(n_estimators), workers)
+        grown = spread(_grow_some, ((Z, codes, settings, seeds[cut], 1) for cut in cuts), n_jobs)
+    else:
+        grown = iter([_grow_some(Z, codes, settings, seeds, n_threads(n_jobs))])
+    parts = list(grown)
+    nodes, offset = _joined([(some, place) for some, _, place in parts])
+    in_bag = parts[0][1] if len(parts) == 1 else np.concatenate([drawn for _, drawn, _ in parts])
+    feature, threshold, left, right, missing_left = nodes
     return assemble(
         feature,
         threshold,
         left,
         right,
         missing_left,
-        np.concatenate(offset),
-        n_features,
+        offset,
+        Z.shape[1],
         in_bag if bootstrap else None,
     )
+
+
+def _grow_some(
+    Z: NDArray[np.float32],
+    codes: NDArray[np.int32],
+    settings: tuple[Any, ...],
+    seeds: NDArray[np.uint32],
+    threads: int,
+) -> tuple[list[NDArray], NDArray[np.uint8], NDArray[np.int64]]:
+    """Grow trees a few at a time, so that a long fit can be interrupted.
+
+    Returns the arrays of their nodes, how often each tree drew each item, and where each tree's
+    nodes begin.
+    """
+    core = native()
+    if core is None:
+        raise RuntimeError("This needs the compiled core.")
+    fitter = core.ForestFitter(Z, codes, *settings)
+    n_items, bootstrap = len(Z), settings[3]
+    in_bag = np.empty((len(seeds) if bootstrap else 0, n_items), dtype=np.uint8)
+    step = max(1, _ITEMS_PER_CALL // (n_items * threads)) * threads
+    grown = [
+        (*fitter.grow(seeds[first : first + step], in_bag[first : first + step], threads),)
+        for first in range(0, len(seeds), step)
+    ]
+    nodes, offset = _joined([(part[:-1], part[-1]) for part in grown])
+    return nodes, in_bag, offset
+
+
+def _joined(
+    parts: list[tuple[Sequence[NDArray], NDArray[np.int64]]],
+) -> tuple[list[NDArray], NDArray[np.int64]]:
+    """Put the nodes of several lists of trees into one; children are places in it."""
+    columns: list[list[NDArray]] = []
+    offset = [np.zeros(1, dtype=np.int64)]
+    for (feature, threshold, left, right, missing_left), tree_offset in parts:
+        before = offset[-1][-1]
+        left, right = (
+            np.where(child >= 0, child + np.int32(before), child) for child in (left, right)
+        )
+        columns.append([feature, threshold, left, right, missing_left])
+        offset.append(tree_offset[1:] + before)
+    nodes = [np.concatenate(column) for column in zip(*columns, strict=True)]
+    return nodes, np.concatenate(offset)

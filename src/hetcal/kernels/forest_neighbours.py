@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal.kernels._backend import native
 from hetcal.kernels.forest_model import Forest
 from hetcal.kernels.forest_vote import apply, indicator
+from hetcal.kernels.parallel import n_threads
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -228,7 +228,7 @@ def neighbour_vote(
                 int(n_neighbors or 0),
                 votes[rows],
                 sums[rows],
-                effective_n_jobs(n_jobs),
+                n_threads(n_jobs),
             )
     return NeighbourVotes(votes, sums[:, 0], sums[:, 1])
 
@@ -252,7 +252,7 @@ def top_items(
                 *_core_arguments(index, part),
                 nearest[rows],
                 similarity[rows],
-                effective_n_jobs(n_jobs),
+                n_threads(n_jobs),
             )
     return nearest, similarity
 
@@ -263,7 +263,7 @@ def pairwise(index: LeafItems, queries: Queries, n_jobs: int | None = 1) -> Matr
     if core is None:
         return _similarity_pure(index, queries)
     S = np.zeros((len(queries.leaves), index.n_items))
-    core.pairwise_similarity(*_core_arguments(index, queries), S, effective_n_jobs(n_jobs))
+    core.pairwise_similarity(*_core_arguments(index, queries), S, n_threads(n_jobs))
     return S
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal.kernels._backend import native
 from hetcal.kernels.forest_model import Forest
+from hetcal.kernels.parallel import n_threads
 
 _DENSE_CLASSES = 4  # up to here a leaf's class weights are stored in full
 _ROWS_PER_CALL = 65_536  # rows between two chances to interrupt
@@ -77,7 +77,7 @@ def apply(forest: Forest, Z: NDArray[Any], n_jobs: int | None = 1) -> NDArray[np
         if core is None:
             leaves[rows] = _apply_pure(forest, Z[rows])
         else:
-            core.apply_forest(*forest.packed, Z[rows], leaves[rows], effective_n_jobs(n_jobs))
+            core.apply_forest(*forest.packed, Z[rows], leaves[rows], n_threads(n_jobs))
     return leaves
 
 
@@ -96,9 +96,7 @@ def vote(
         if core is None:
             votes[rows] = vote_leaves(_apply_pure(forest, Z[rows]), mass)
         elif mass.indptr is None:
-            core.vote_dense(
-                *forest.packed, Z[rows], mass.values, votes[rows], effective_n_jobs(n_jobs)
-            )
+            core.vote_dense(*forest.packed, Z[rows], mass.values, votes[rows], n_threads(n_jobs))
         else:
             core.vote_sparse(
                 *forest.packed,
@@ -107,7 +105,7 @@ def vote(
                 mass.classes,
                 mass.values,
                 votes[rows],
-                effective_n_jobs(n_jobs),
+                n_threads(n_jobs),
             )
     return votes
 

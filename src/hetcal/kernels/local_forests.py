@@ -22,12 +22,12 @@ from types import ModuleType
 from typing import Literal
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from hetcal.kernels._backend import native
 from hetcal.kernels.neighbourhoods import take_neighbourhoods
+from hetcal.kernels.parallel import n_threads, n_workers, pieces, spread
 
 Progress = Callable[[int, int], object]
 
@@ -125,7 +125,9 @@ def local_forest_scores(
     random_state : int, RandomState or None, default=0
         Seed of every forest.
     n_jobs : int or None, default=1
-        Threads over neighbourhoods; -1 for all cores. The result does not depend on it.
+        Threads over neighbourhoods; -1 for all cores. Where :func:`joblib.parallel_config` names a
+        backend of other processes (loky, dask, ray), its workers instead. The result does not
+        depend on it.
     mode : {"exact", "fast"}, default="exact"
         "exact" draws the random numbers of scikit-learn's ``RandomForestClassifier``, so the
         results are those of seven such forests. "fast" breaks ties between equally good splits by
@@ -166,36 +168,14 @@ def local_forest_scores(
     distinct, same_as = _distinct_neighbourhoods(indptr, indices)
     indptr, indices = take_neighbourhoods(indptr, indices, distinct)
 
-    shape = (len(draws), len(indptr) - 1)
-    out = {name: np.full(shape, np.nan) for name in _FLOATS}
-    out["hh"][:] = 0
-    status = np.zeros(shape, np.int64)
-    oob = np.full((len(draws), len(indices), n_classes), np.nan) if return_oob else None
-
-    core = _core_for(X, n_classes)
-    if core is None:
-        from hetcal.kernels._local_forests_pure import score_neighbourhoods
-
-        score_neighbourhoods(
-            X, draws, P, indptr, indices, seeds, alphas, select, n_jobs, progress, out, status, oob
+    forests = _Forests(n_classes, seeds, alphas, select, mode, return_oob)
+    workers = n_workers(n_jobs)
+    if workers > 1 and len(distinct) > 1:
+        out, status, oob = _scored_by_workers(
+            forests, X, draws, P, indptr, indices, workers, n_jobs, progress
         )
     else:
-        core.local_forest_scores(
-            X,
-            draws,
-            P,
-            indptr,
-            indices,
-            seeds,
-            alphas,
-            select == "brier",
-            mode == "exact",
-            effective_n_jobs(n_jobs),
-            progress,
-            [out[name] for name in _FLOATS],
-            status,
-            np.empty((0, 0, 0)) if oob is None else oob,
-        )
+        out, status, oob = forests.score(X, draws, P, indptr, indices, n_jobs, progress)
     if len(distinct) < len(same_as):
         out = {name: values[:, same_as] for name, values in out.items()}
         status = status[:, same_as]
@@ -210,6 +190,86 @@ def local_forest_scores(
 
 # The order in which the compiled core fills them.
 _FLOATS = ("hh", "brier_model", "brier_local", "brier_oob", "alpha", "oob_score")
+
+
+_Scores = tuple[dict[str, NDArray], NDArray[np.int64], NDArray[np.float64] | None]
+
+
+@dataclass(frozen=True)
+class _Forests:
+    """How forests are grown, apart from the data."""
+
+    n_classes: int
+    seeds: NDArray[np.uint32]
+    alphas: NDArray[np.float64]
+    select: str
+    mode: str
+    return_oob: bool
+
+    def score(self, X, draws, P, indptr, indices, n_jobs, progress=None) -> _Scores:
+        """Return values, status and out-of-bag predictions by label vector and neighbourhood."""
+        shape = (len(draws), len(indptr) - 1)
+        out = {name: np.full(shape, np.nan) for name in _FLOATS}
+        out["hh"][:] = 0
+        status = np.zeros(shape, np.int64)
+        oob = None
+        if self.return_oob:
+            oob = np.full((len(draws), len(indices), self.n_classes), np.nan)
+        how = self.seeds, self.alphas
+        core = _core_for(X, self.n_classes)
+        if core is None:
+            from hetcal.kernels._local_forests_pure import score_neighbourhoods
+
+            place = X, draws, P, indptr, indices
+            score_neighbourhoods(*place, *how, self.select, n_jobs, progress, out, status, oob)
+            return out, status, oob
+        core.local_forest_scores(
+            X,
+            draws,
+            P,
+            indptr,
+            indices,
+            *how,
+            self.select == "brier",
+            self.mode == "exact",
+            n_threads(n_jobs),
+            progress,
+            [out[name] for name in _FLOATS],
+            status,
+            np.empty((0, 0, 0)) if oob is None else oob,
+        )
+        return out, status, oob
+
+
+def _scored_by_workers(
+    forests: _Forests, X, draws, P, indptr, indices, workers: int, n_jobs, progress
+) -> _Scores:
+    """Score some neighbourhoods per task; a forest depends on its own neighbourhood alone."""
+    cuts = pieces(np.diff(indptr), workers)
+    tasks = (
+        (
+            forests,
+            X,
+            draws,
+            P,
+            *take_neighbourhoods(indptr, indices, np.arange(cut.start, cut.stop)),
+        )
+        for cut in cuts
+    )
+    parts = []
+    for cut, part in zip(cuts, spread(_score_some, tasks, n_jobs), strict=True):
+        parts.append(part)
+        if progress is not None:
+            progress(cut.stop, len(indptr) - 1)
+    return (
+        {name: np.hstack([out[name] for out, _, _ in parts]) for name in _FLOATS},
+        np.hstack([status for _, status, _ in parts]),
+        np.concatenate([oob for _, _, oob in parts], axis=1) if forests.return_oob else None,
+    )
+
+
+def _score_some(forests: _Forests, X, draws, P, indptr, indices) -> _Scores:
+    return forests.score(X, draws, P, indptr, indices, n_jobs=1)
 
 
 def _distinct_neighbourhoods(
@@ -252,7 +312,7 @@ def _core_for(X: NDArray[np.float32], n_classes: int) -> ModuleType | None:
         f"Local forests with {reason} are grown by scikit-learn, many times slower than by the "
         "compiled core; the results are the same.",
         RuntimeWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return None
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
+from hetcal._compat import openmp
+
 Matrix = NDArray[np.float64]
 Indexes = NDArray[np.int64]
 
@@ -55,7 +57,8 @@ def hellinger_balls(P: Matrix, centres: Matrix, radius: float = 0.1) -> tuple[In
         indptr = np.arange(n_centres + 1, dtype=np.int64) * n_items
         return indptr, np.tile(np.arange(n_items, dtype=np.int64), n_centres)
     search = NearestNeighbors(radius=radius * np.sqrt(2)).fit(np.sqrt(P))
-    members = search.radius_neighbors(np.sqrt(centres), return_distance=False)
+    with openmp():
+        members = search.radius_neighbors(np.sqrt(centres), return_distance=False)
     indptr = np.zeros(n_centres + 1, np.int64)
     np.cumsum([len(m) for m in members], out=indptr[1:])
     return indptr, np.concatenate(members).astype(np.int64, copy=False)

@@ -119,7 +119,7 @@ class MonitorTests(MonitorReports):
         return len(self.named_streams_) < self.max_groups
 
     def _window_bound(self) -> float:
-        rate = self.alarm_rate / 2 / len(self.scores_)
+        rate = self.alarm_rate * self._alarm_share / 2 / len(self.scores_)
         return window.bound(self.window, self.horizon, rate)
 
     def _raise_first(

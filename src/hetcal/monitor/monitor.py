@@ -24,6 +24,8 @@ from hetcal.monitor.checks import (
 from hetcal.monitor.ranks import discoveries
 from hetcal.monitor.reference import Scorer
 from hetcal.monitor.reports import ALL
+from hetcal.monitor.shards import new_shard
+from hetcal.monitor.turns import in_turn
 
 Vector = NDArray[np.float64]
 
@@ -80,6 +82,12 @@ class SupportMonitor(MonitorTests):
     n_seen_ : int
         Items since the beginning.
 
+    Notes
+    -----
+    Threads may share a monitor: whoever counts or reads counts waits for the others, and
+    :meth:`p_values` runs beside them. Not so :meth:`fit` and :meth:`extend`, which change what the
+    others compare with. ``with monitor.turn:`` makes several calls one step.
+
     Examples
     --------
     >>> from hetcal import SimilarityCalibrator
@@ -123,6 +131,7 @@ class SupportMonitor(MonitorTests):
         self.max_history = max_history
         self.random_state = random_state
 
+    @in_turn
     def fit(
         self, X: Any = None, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> Self:
@@ -181,6 +190,7 @@ class SupportMonitor(MonitorTests):
             )
         return each[self.scores_.index(score)]
 
+    @in_turn
     def update(
         self, X: Any, *, y_proba: Any = None, logits: Any = None, y: Any = None, by: Any = None
     ) -> pd.DataFrame:
@@ -220,6 +230,7 @@ class SupportMonitor(MonitorTests):
         self._remember(items, peak, sums, len(self.alarms_) - before)
         return items
 
+    @in_turn
     def update_labels(
         self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> None:
@@ -240,6 +251,7 @@ class SupportMonitor(MonitorTests):
             for name, stream in self._named_streams(names):
                 stream.labels.add(Q[names == name], codes[names == name])
 
+    @in_turn
     def reset(self) -> Self:
         """Start the tests anew after an alarm was dealt with; counts and history stay.
 
@@ -251,6 +263,7 @@ class SupportMonitor(MonitorTests):
         self.alarms_ = []
         return self
 
+    @in_turn
     def extend(
         self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> Self:
@@ -274,6 +287,26 @@ class SupportMonitor(MonitorTests):
         self.stream_.n_seen, self.stream_.n_flagged, self.history_ = seen, flagged, history
         return self
 
+    def shard(self, number: int, of: int) -> SupportMonitor:
+        """Return an empty monitor with the same reference, for one of several processes.
+
+        All shards together, with the look at the evidence once they are merged into this monitor,
+        raise a false alarm with a probability of at most ``alarm_rate``: half of it is divided
+        among the shards, half belongs to the look. Each shard draws its own random numbers, the
+        same for the same number.
+
+        Parameters
+        ----------
+        number : int
+            Which shard, from 0.
+        of : int
+            How many there are.
+        """
+        self._ensure_fitted()
+        if not 0 <= number < of:
+            raise ValueError(f"number must lie from 0 to {of - 1}, of={of}; got {number!r}.")
+        return new_shard(self, number, of)
+
     def merge(self, other: SupportMonitor) -> Self:
         """Add what another process has counted with the same reference.
 
@@ -283,6 +316,12 @@ class SupportMonitor(MonitorTests):
         alarm has a probability of at most ``alarm_rate``. The window takes the latest items of each
         in turn.
         """
+        # In one order, whoever merges whom: two merges would wait for each other for ever.
+        one, two = (self, other) if id(self) < id(other) else (other, self)
+        with one.turn, two.turn:
+            return self._merge(other)
+
+    def _merge(self, other: SupportMonitor) -> Self:
         self._ensure_fitted()
         other._ensure_fitted()
         if not np.array_equal(self.reference_.scores, other.reference_.scores):
@@ -313,6 +352,7 @@ class SupportMonitor(MonitorTests):
         inside = type(getattr(self, "calibrator_", self.calibrator)).__name__
         return f"SupportMonitor({inside}, reference={self.reference!r}, rate={self.rate})"
 
+    @in_turn
     def _ensure_fitted(self) -> None:
         if not hasattr(self, "reference_"):
             if self.reference != "oob":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -132,9 +131,7 @@ class Scorer:
 
     def _encoded(self, X: Any) -> Vector:
         encoder: Any = self.encoder
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an unknown level is what the score may find strange
-            return encoder.transform(X)
+        return encoder.transform(X, quiet=True)  # an unknown level may be what is strange
 
 
 def _n_rows(X: Any) -> int:

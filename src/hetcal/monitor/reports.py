@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hetcal.monitor.reference import Reference, Scorer
 from hetcal.monitor.stream import Stream
+from hetcal.monitor.turns import TakesTurns, in_turn
 
 HISTORY = (
     "when",
@@ -31,7 +32,7 @@ HISTORY = (
 ALL = "all items"
 
 
-class MonitorReports:
+class MonitorReports(TakesTurns):
     """The part of a monitor that people and machines read."""
 
     rate: float
@@ -46,7 +47,10 @@ class MonitorReports:
     named_streams_: dict[str, Stream]
     alarms_: list[dict[str, Any]]
     history_: NDArray[np.float64]
+    #: A shard has so small a part of the alarm rate; see ``SupportMonitor.shard``.
+    _alarm_share: float = 1.0
 
+    @in_turn
     def frame(self) -> pd.DataFrame:
         """Return the history, one row per update.
 
@@ -62,6 +66,7 @@ class MonitorReports:
         whole = ["seen", "items", "flagged", "discoveries", "alarms", "labels"]
         return table.astype(dict.fromkeys(whole, np.int64))
 
+    @in_turn
     def groups(self) -> pd.DataFrame:
         """Return where each class and sub-population stands.
 
@@ -91,6 +96,7 @@ class MonitorReports:
             ]
         )
 
+    @in_turn
     def summary(self) -> dict[str, Any]:
         """Return where everything stands, as numbers and text that JSON can hold."""
         self._ensure_fitted()
@@ -162,7 +168,7 @@ class MonitorReports:
 
     def _log_bound(self, share: float = 1.0) -> float:
         """Return the log evidence of an alarm; half of the rate belongs to the windowed test."""
-        return float(np.log(2 * share / self.alarm_rate))
+        return float(np.log(2 * share / (self.alarm_rate * self._alarm_share)))
 
 
 def _plain(value: Any) -> Any:

@@ -55,8 +55,12 @@ class Stream:
     def on(cls, bins: NDArray[np.int64], usual: LabelSums) -> Stream:
         """Start a stream whose reference items lie in these bins, shape (n_scores, n)."""
         base = np.stack([np.bincount(row, minlength=N_BINS) for row in bins]).astype(np.int64)
-        labels = LabelSums.empty(len(usual.excess) - 2)
-        stream = cls(base, np.zeros_like(base), np.zeros(0), [], labels, usual)
+        return cls(base, base, np.zeros(0), [], usual, usual).emptied()
+
+    def emptied(self) -> Stream:
+        """Return a stream with the same reference that has seen nothing."""
+        labels = LabelSums.empty(len(self.usual.excess) - 2)
+        stream = Stream(self.base, np.zeros_like(self.base), np.zeros(0), [], labels, self.usual)
         stream.reset()
         return stream
 

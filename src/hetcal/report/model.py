@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from hetcal.io.whole import write_whole
 from hetcal.report import codec
 
 #: Version of the JSON form; raised when a field changes its meaning or goes away.
@@ -315,7 +316,7 @@ class Report:
         """Return the report as JSON, and write it to ``path`` where one is given."""
         text = codec.to_json(self)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_whole(path, text)
         return text
 
     @classmethod
@@ -330,7 +331,7 @@ class Report:
 
         text = page(self)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_whole(path, text)
         return text
 
     def text(self, *, width: int = 80) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from hetcal._compat import openmp
 from hetcal.calibration.base import Matrix, Scores
 from hetcal.calibration.hybrid.families import Family, shares
 from hetcal.calibration.hybrid.problem import Problem
@@ -41,13 +42,17 @@ class NeighbourFamily(Family):
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
         """Vote among the nearest items of each new item."""
         Z = self.space_.transform(features, scores)
-        return self._votes(*self.index_.kneighbors(Z, n_neighbors=self._most(0)))
+        with openmp():
+            near = self.index_.kneighbors(Z, n_neighbors=self._most(0))
+        return self._votes(*near)
 
     def honest(self, problem: Problem) -> list[Matrix]:
         """Vote among the nearest other items."""
         if problem.grouped:
             return self.cross_fitted(problem)
-        return self._votes(*self.index_.kneighbors(n_neighbors=self._most(1)))
+        with openmp():
+            near = self.index_.kneighbors(n_neighbors=self._most(1))
+        return self._votes(*near)
 
     def _most(self, left_out: int) -> int:
         return min(max(k for k, _ in self.votes), self.onehot_.shape[0] - left_out)

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from hetcal.experiments.settings import Trial
+from hetcal.io.whole import write_whole
 from hetcal.plotting._style import require_pyplot
 
 
@@ -32,7 +33,8 @@ class DrawnFigure:
         """Write the facts to ``figures/<name>.csv`` in the results folder."""
         target = facts_file(results, name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        self.facts.to_csv(target, index=False, lineterminator="\n", float_format="%.8g")
+        text = self.facts.to_csv(index=False, lineterminator="\n", float_format="%.8g")
+        write_whole(target, text)
         return target
 
 

@@ -19,6 +19,7 @@ from hetcal.experiments.figures._results import at_usual_size
 from hetcal.experiments.page import conclusions, markdown, tables
 from hetcal.experiments.settings import PAPER_TABLES
 from hetcal.experiments.tables import summary_table
+from hetcal.io.whole import WholeFile
 
 _HEAD = """# The paper, run again
 
@@ -123,7 +124,8 @@ def draw_pictures(
             said.append(f"{name}: {error}")
             continue
         path = target / f"{name}.png"
-        drawn.figure.savefig(path, dpi=100)
+        with WholeFile(path) as stream:
+            drawn.figure.savefig(stream, format="png", dpi=100)
         _close(drawn.figure)
         if computed:
             drawn.keep_facts(folder, name)

@@ -1,7 +1,8 @@
-"""The columns that ``hetcal apply`` adds, batch by batch."""
+"""The columns that calibration adds to a table, batch by batch."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.cli._model import LoadedModel
+from hetcal.batches.model import LoadedModel
 from hetcal.io.roles import Items
 from hetcal.io.selection import listed
 from hetcal.io.text import parse_numbers
 
 _CHOICES = ("q", "class", "support", "size", "flags")
+EVERYTHING = ",".join(_CHOICES)
 _CLASS, _SUPPORT, _SIZE, _FLAGS = "predicted_class", "support", "effective_size", "flags"
 FLAGS = (
     "no_probability",
@@ -30,15 +32,23 @@ class Additions:
 
     Attributes
     ----------
-    names : list of str
-        The new columns.
+    kinds : dict
+        From the name of each new column to "number", "whole", "yes or no" or "text".
     n_rows : int
         Rows so far.
     counts : dict
         How many rows have each flag.
     """
 
-    def __init__(self, model: LoadedModel, *, columns: str, prefix: str, leave_missing: bool):
+    def __init__(
+        self,
+        model: LoadedModel,
+        *,
+        columns: str = EVERYTHING,
+        prefix: str = "q_",
+        leave_missing: bool = False,
+        first_row: int = 1,
+    ):
         wanted = [part.strip() for part in columns.split(",") if part.strip()]
         unknown = [part for part in wanted if part not in _CHOICES]
         if unknown or not wanted:
@@ -53,9 +63,14 @@ class Additions:
         available = {"support": model.has_support, "size": model.has_size}
         self._wanted = {part for part in wanted if available.get(part, True)}
         self._q_names = [f"{prefix}{name}" for name in model.roles.classes]
-        self.names = self._new_names()
-        self.n_rows = 0
+        self.kinds = self._new_columns()
+        self._first_row, self.n_rows = first_row, 0
         self.counts = dict.fromkeys(FLAGS, 0)
+
+    @property
+    def names(self) -> list[str]:
+        """The new columns."""
+        return list(self.kinds)
 
     def refuse_columns_that_are_there(self, names: list[str]) -> None:
         """Raise where a new column would have the name of an old one."""
@@ -70,11 +85,15 @@ class Additions:
     def to(self, batch: Any) -> dict[str, Any]:
         """Return the new columns of a batch."""
         items = self._roles.items(
-            batch, first_row=self.n_rows + 1, leave_missing=self._leave_missing
+            batch,
+            first_row=self._first_row + self.n_rows,
+            leave_missing=self._leave_missing,
         )
         n = items.output.shape[0]
         self.n_rows += n
-        Q, support, size = self._predictions(items) if n else self._nothing()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what they say is in the flags, row by row
+            Q, support, size = self._predictions(items) if n else self._nothing()
         Q[~items.known] = np.nan
         top = Q.argmax(axis=1) if n else np.zeros(0, dtype=np.int64)
         new: dict[str, Any] = {}
@@ -106,16 +125,24 @@ class Additions:
             for name in batch.columns
         }
 
-    def shown_names(self) -> list[str]:
-        """Return the new columns, shortened where there are many classes."""
+    @property
+    def shown(self) -> list[str]:
+        """The new columns for people, shortened where there are many classes."""
         if len(self._q_names) <= 4 or "q" not in self._wanted:
             return self.names
         return [f"{self._q_names[0]} ... {self._q_names[-1]}", *self.names[len(self._q_names) :]]
 
-    def _new_names(self) -> list[str]:
-        names = list(self._q_names) if "q" in self._wanted else []
-        others = (("class", _CLASS), ("support", _SUPPORT), ("size", _SIZE), ("flags", _FLAGS))
-        return names + [name for part, name in others if part in self._wanted]
+    def _new_columns(self) -> dict[str, str]:
+        own = {"i": "whole", "b": "yes or no", "f": "number"}
+        label = own.get(np.array(self._roles.classes).dtype.kind, "text")
+        kinds = dict.fromkeys(self._q_names, "number") if "q" in self._wanted else {}
+        others = {
+            "class": (_CLASS, label),
+            "support": (_SUPPORT, "number"),
+            "size": (_SIZE, "number"),
+            "flags": (_FLAGS, "text"),
+        }
+        return kinds | dict(others[part] for part in others if part in self._wanted)
 
     def _predictions(self, items: Items) -> tuple[Any, Any, Any]:
         support = size = None

@@ -1,0 +1,105 @@
+"""A small table with two calibrators, and processes that can be stopped at a chosen moment."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import warnings
+from types import SimpleNamespace
+
+import pytest
+from tests.cli.conftest import make_loans
+from tests.faults import processes
+from tests.faults.commands import TRIAL, mounted
+
+import hetcal
+from hetcal.cli import main
+from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.experiments.store import Store
+from hetcal.similarity import ForestProximity
+
+RESULT = {"brier": 0.2, "seconds": 1.0, "n_test": 10}
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Return a folder with tables, calibrators and a store that every command can work on."""
+    place = tmp_path_factory.mktemp("made")
+    make_loans(60).to_csv(place / "loans.csv", index=False)
+    make_loans(60, seed=1).drop(columns=["outcome", "opened"]).to_csv(
+        place / "new.csv", index=False
+    )
+    for name, method in (("swc", "swc"), ("global", "temperature")):
+        arguments = "fit {t} --label outcome --proba p_* -q --method {m} -o {o}.hetcal"
+        with pytest.raises(SystemExit) as ended:
+            main(arguments.format(t=place / "loans.csv", m=method, o=place / name).split())
+        assert not ended.value.code
+    monitor = ["monitor", place / "swc.hetcal", place / "new.csv", "-q", "--history"]
+    with pytest.raises(SystemExit):
+        main([*map(str, monitor), str(place / "watch.hetcal")])
+    Store(place / "store").write(TRIAL, RESULT)
+    return place
+
+
+@pytest.fixture(scope="session")
+def started(pytestconfig):
+    """Return a function that runs a command in a process of its own, in milliseconds.
+
+    The processes come from a server that has imported everything and has computed nothing.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        pytest.skip("needs processes that are copies of one that is ready")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(processes.MODULES))
+    paths = [str(pytestconfig.rootpath), *sys.path]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setattr(sys, "path", paths)
+        first = context.Process(target=processes.nothing)
+        first.start()
+        first.join()
+        assert first.exitcode == 0
+
+    def start(work, *arguments):
+        process = context.Process(target=work, args=arguments)
+        process.start()
+        return process
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def can_mount(tmp_path_factory):
+    """Tell whether we may mount file systems here."""
+    place = tmp_path_factory.mktemp("mount")
+    if mounted(place, "size=64k"):
+        subprocess.run(["umount", str(place)], check=True)
+        return True
+    return False
+
+
+@pytest.fixture(scope="session")
+def data():
+    """Return 300 calibration items and 400 new ones."""
+    cal = make_hidden_heterogeneity(200, heterogeneity=1.0, random_state=0)
+    return SimpleNamespace(cal=cal, new=cal.sample(400, random_state=1))
+
+
+@pytest.fixture(scope="session")
+def calibrators(data):
+    """Return one calibrator of each kind."""
+    made = {
+        "platt": hetcal.PlattScaling(),
+        "isotonic": hetcal.get_calibrator("isotonic"),
+        "swc": hetcal.SimilarityCalibrator(ForestProximity(30)),
+        "swc-hh": hetcal.get_calibrator("swc-hh"),
+        "hybrid": hetcal.HybridCalibrator(("proximity", "neighbours", "boosting"), n_estimators=30),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for calibrator in made.values():
+            calibrator.fit(data.cal.X, data.cal.y, y_proba=data.cal.y_proba)
+    return made

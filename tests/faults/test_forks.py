@@ -1,0 +1,81 @@
+"""A forked process goes on with what its parent has fitted, also where OpenMP was used before.
+
+GNU's OpenMP waits for ever in a child for threads that only the parent has; so each test runs in
+a process of its own, which uses several threads, forks, and gives its child a time limit.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+
+SCRIPT = """
+import os, signal, time, warnings
+import numpy as np
+import hetcal
+from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.similarity import EuclideanSimilarity
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.neighbors import NearestNeighbors
+
+warnings.simplefilter("ignore")
+cal = make_hidden_heterogeneity(150, heterogeneity=1.0, random_state=0)
+new = cal.sample(600, random_state=1)
+# Uses OpenMP with more than one thread, as other code in the parent may have done.
+NearestNeighbors(algorithm="brute").fit(new.X).kneighbors(new.X)
+
+def models():
+    return {
+        "platt": hetcal.PlattScaling(),
+        "swc": hetcal.SimilarityCalibrator(n_jobs=2),
+        "euclidean": hetcal.SimilarityCalibrator(EuclideanSimilarity(), n_neighbors=10),
+        "swc-hh": hetcal.get_calibrator("swc-hh"),
+        "hybrid": hetcal.HybridCalibrator(
+            ("proximity", "neighbours", "boosting"), n_estimators=20, n_jobs=2
+        ),
+    }
+
+def fitted():
+    made = models()
+    for m in made.values():
+        m.fit(cal.X, cal.y, y_proba=cal.y_proba)
+    made["hybrid"].predict_proba(new.X, y_proba=new.y_proba)
+    return made
+
+def asked(made):
+    found = {n: m.predict_proba(new.X, y_proba=new.y_proba) for n, m in made.items()}
+    monitor = hetcal.SupportMonitor(made["swc"]).fit(cal.X, y_proba=cal.y_proba)
+    found["monitor"] = monitor.update(new.X, y_proba=new.y_proba).to_numpy(dtype=float)
+    return found
+
+def equal(a, b):
+    return all(np.array_equal(a[name], b[name]) for name in b)
+
+mine = fitted()
+expected = asked(mine)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    if not equal(asked(mine), expected):
+        os._exit(3)
+    os._exit(0 if equal(asked(fitted()), expected) else 4)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_gives_the_same_results():
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=os.environ | {"OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    meaning = {0: "same", 3: "predicts otherwise", 4: "fits otherwise", -14: "waits for ever"}
+    assert done.returncode == 0, done.stderr
+    assert meaning.get(int(done.stdout), done.stdout) == "same"

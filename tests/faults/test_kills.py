@@ -1,0 +1,100 @@
+"""A kill, a request to end and Ctrl-C in the middle of every command that writes.
+
+A command runs in a process of its own up to a moment of its writing: the first bytes, before the
+new file takes its name, after that. Then the signal comes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tests.faults import processes
+from tests.faults.commands import commands, litter, whole
+
+import hetcal
+from hetcal.io.whole import WholeFile, remove_leftovers
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Unix signals")
+
+KILL, TERM, INT = "SIGKILL", "SIGTERM", "SIGINT"
+ENDED_BY = {KILL: -9, TERM: 143, INT: 130}
+COMMANDS = ("fit", "apply-csv", "apply-parquet", "compare-csv", "monitor", "paper-table")
+CASES = [
+    *((name, KILL, moment) for name in COMMANDS for moment in processes.MOMENTS),
+    *((name, TERM, "before the name") for name in COMMANDS),
+    *((name, INT, "first bytes") for name in COMMANDS),
+    ("paper-export", KILL, "first bytes"),
+]
+
+
+def wait_for(path: Path, process) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert process.is_alive(), f"the command ended by itself: {process.exitcode}"
+        assert time.monotonic() < deadline, "the command never wrote"
+        time.sleep(0.005)
+
+
+def old_file(made, path: Path) -> bytes | None:
+    """Put an old file where the command will write; a history is one that it can continue."""
+    if path.name == "watch.hetcal":
+        path.write_bytes((made / "watch.hetcal").read_bytes())
+    elif path.parent.is_dir() and path.name != "moons.csv":  # which is continued too
+        path.write_bytes(b"what was there before")
+    return content(path)
+
+
+def content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+@pytest.mark.parametrize(("name", "sign", "moment"), CASES)
+def test_nothing_half_written(name, sign, moment, made, tmp_path, started):
+    out = tmp_path / "out"
+    out.mkdir()
+    arguments, file = commands(made, out)[name]
+    arguments = [str(argument) for argument in arguments]
+    before = old_file(made, out / file)
+    flag = tmp_path / "now"
+    process = started(processes.run_until, moment, str(flag), arguments)
+    wait_for(flag, process)
+    os.kill(process.pid, getattr(signal, sign))
+    process.join(30)
+    assert process.exitcode == ENDED_BY[sign]
+    if moment != "after the name":
+        assert content(out / file) == before
+    for path in out.rglob("[!.]*"):  # a command may write other files first
+        if path.is_file() and path.read_bytes() != before:
+            whole(path)
+    if sign != KILL:
+        assert litter(out) == []
+
+    again = started(processes.run, arguments)
+    again.join()
+    assert again.exitcode == 0
+    whole(out / file)
+    assert litter(out) == []
+    if name == "monitor":  # a table counts where its history was written, and only there
+        seen = hetcal.load(out / file).n_seen_
+        assert seen == (180 if moment == "after the name" else 120)
+
+
+def test_a_writer_at_work_is_no_leftover(tmp_path):
+    path = tmp_path / "x"
+    with WholeFile(path) as stream:
+        stream.write(b"mine")
+        remove_leftovers(path)
+    assert path.read_bytes() == b"mine"
+
+
+def test_only_leftovers_of_the_same_name_are_removed(tmp_path):
+    for name in (".x.0123abcd.tmp", ".y.0123abcd.tmp", ".x.notes.tmp", "x.0123abcd.tmp"):
+        (tmp_path / name).touch()
+    with WholeFile(tmp_path / "x"):
+        pass
+    left = {p.name for p in tmp_path.iterdir()}
+    assert left == {"x", ".y.0123abcd.tmp", ".x.notes.tmp", "x.0123abcd.tmp"}

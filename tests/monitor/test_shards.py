@@ -1,0 +1,118 @@
+"""Monitors in several processes: empty shards, their counts, and what a merge makes of them."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from hetcal.monitor.shards import ShardCounts
+
+
+def halves(data, n=2):
+    return [(data.new.X[i::n], data.new.y_proba[i::n], data.new_by[i::n]) for i in range(n)]
+
+
+def updated(monitor, n=2, *, data, shift=0.0):
+    shards = [monitor.shard(i, n) for i in range(n)]
+    for shard, (X, P, by) in zip(shards, halves(data, n), strict=True):
+        shard.update(X + shift, y_proba=P, by=by)
+    return shards
+
+
+def test_a_shard_begins_empty_and_leaves_the_monitor_alone(watch, data):
+    monitor = watch()
+    monitor.update(data.new.X, y_proba=data.new.y_proba)
+    evidence, past = monitor.stream_.log_evidence, monitor.stream_.past.copy()
+    shard = monitor.shard(0, 3)
+    assert (shard.n_seen_, len(shard.frame()), shard.alarms_) == (0, 0, [])
+    assert shard.stream_.log_evidence == pytest.approx(0.0)
+    shard.update(data.new.X + 4.0, y_proba=data.new.y_proba, by=["new"] * 400)
+    assert (monitor.n_seen_, monitor.stream_.log_evidence) == (400, evidence)
+    np.testing.assert_array_equal(monitor.stream_.past, past)
+    assert monitor.alarm_ is None
+    assert "new" not in monitor.named_streams_
+    assert shard.stream_.base is monitor.stream_.base
+
+
+def test_a_shard_counts_as_a_monitor_with_its_seed_does(watch, data):
+    """A shard is nothing else than the monitor anew, with another seed and another alarm rate."""
+    monitor = watch()
+    shard = monitor.shard(1, 2)
+    again = watch(random_state=0)
+    again.random_state = shard.random_state
+    X, P, by = halves(data)[1]
+    items = shard.update(X, y_proba=P, by=by)
+    expected = again.update(X, y_proba=P, by=by)
+    np.testing.assert_array_equal(items, expected)
+    assert shard.groups().drop(columns="alarm").equals(again.groups().drop(columns="alarm"))
+
+
+def test_shards_draw_their_own_numbers_and_the_same_again(watch, data):
+    monitor = watch()
+    X, P, by = halves(data)[0]
+    first, second, again = (
+        monitor.shard(number, 2).update(X, y_proba=P, by=by)["p"] for number in (0, 1, 0)
+    )
+    assert first.equals(again)
+    assert not first.equals(second)
+
+
+def test_the_alarm_rate_is_divided(watch):
+    monitor = watch(alarm_rate=0.04)
+    shard = monitor.shard(0, 10)
+    assert shard._log_bound() == pytest.approx(monitor._log_bound() + np.log(20))
+    assert shard._window_bound() > monitor._window_bound()
+    assert shard.alarm_rate == monitor.alarm_rate
+
+
+def test_merged_into_the_monitor_shards_add_to_what_it_had(watch, data):
+    monitor = watch()
+    before = monitor.update(data.new.X, y_proba=data.new.y_proba)
+    shards = updated(monitor, data=data)
+    capital = [np.exp(m.stream_.log_evidence) for m in (monitor, *shards)]
+    flagged = [m.stream_.n_flagged for m in shards]
+    tree = shards[0].merge(shards[1])
+    monitor.merge(tree)
+    assert monitor.n_seen_ == 800
+    assert monitor.stream_.n_flagged == before["flag"].sum() + sum(flagged)
+    assert np.exp(monitor.stream_.log_evidence) == pytest.approx(np.mean(capital))
+    assert monitor.stream_.n_shards == 3
+
+
+def test_merging_raises_nothing_that_no_shard_has_raised(watch, data):
+    """The mean of capitals reaches the shards' bound only where one of them has."""
+    monitor = watch()
+    shards = updated(monitor, 4, data=data, shift=4.0)
+    told = {(alarm["who"], alarm["test"]) for shard in shards for alarm in shard.alarms_}
+    assert ("all items", "evidence") in told
+    tree = shards[0].merge(shards[1]).merge(shards[2].merge(shards[3]))
+    assert {(alarm["who"], alarm["test"]) for alarm in tree.alarms_} == told
+    quiet = updated(monitor, 4, data=data)
+    tree = quiet[0].merge(quiet[1]).merge(quiet[2].merge(quiet[3]))
+    assert watch().merge(tree).alarm_ is None
+
+
+def test_counts_travel_without_calibrator_and_reference(watch, data):
+    monitor = watch()
+    shard = monitor.shard(0, 2)
+    X, P, _ = halves(data)[0]
+    names = np.repeat(["north", "new"], len(X) // 2)
+    shard.update(X, y_proba=P, by=names, y=data.new.y[::2])
+    sent = pickle.dumps(ShardCounts.taken(shard, 2))
+    assert len(sent) < len(pickle.dumps(shard)) / 2
+    back = pickle.loads(sent).given_to(monitor)
+    assert back.groups().equals(shard.groups())
+    assert back.frame().equals(shard.frame())
+    assert back.alarms_ == shard.alarms_
+    for mine, theirs in zip(back._streams(), shard._streams(), strict=True):
+        np.testing.assert_array_equal(mine.base, theirs.base)
+        np.testing.assert_array_equal(mine.capital, theirs.capital)
+    assert back._log_bound() == shard._log_bound()
+
+
+@pytest.mark.parametrize("number", [-1, 2])
+def test_a_shard_that_there_is_not_is_refused(watch, number):
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        watch().shard(number, 2)
