@@ -8,7 +8,12 @@ from tests.experiments.made_up import results_like_the_paper, write
 
 from hetcal.cli import main
 from hetcal.experiments.page import page_text
-from hetcal.experiments.page.deviations import explain, is_off
+from hetcal.experiments.page.deviations import (
+    DETERMINISTIC,
+    explain,
+    explain_inexact,
+    is_off,
+)
 from hetcal.experiments.published import published_table
 from hetcal.experiments.store import load_results
 from hetcal.experiments.tables import summary_table
@@ -88,6 +93,17 @@ def test_deviations_follow_from_the_black_box_where_it_is_off(folder):
     [histogram] = found[~boxes].itertuples()
     assert histogram.method == "Hist bin"
     assert "bins" in histogram.cause
+
+
+def test_deterministic_scores_that_are_not_the_published_ones_are_listed(folder):
+    changed = load_results(folder, "mnist-4v9")
+    changed.loc[(changed["classifier"] == "GBT"), "brier"] += 0.001
+    changed.loc[(changed["classifier"] == "NB") & (changed["method"] == "SWC"), "brier"] += 0.001
+    found = explain_inexact(summary_table(changed))
+    assert set(found[found["classifier"] == "GBT"]["method"]) == set(DETERMINISTIC) - {"TS"}
+    assert found[found["classifier"] == "GBT"]["cause"].str.contains("black box").all()
+    assert found[found["classifier"] == "NB"]["method"].tolist() == ["SWC"]
+    assert not found[found["classifier"] == "NB"]["cause"].str.contains("black box").any()
 
 
 def test_the_command_writes_checks_and_refuses(tmp_path, capsys):

@@ -8,6 +8,7 @@ LIMIT = 2.0  # published standard errors
 # Given the splits, nothing is drawn at random but by a generator whose seed is known.
 DETERMINISTIC = ("Uncal.", "Platt", "TS", "Iso Reg", "SBAW-10", "SWC")
 DETERMINISTIC_LIMIT = 0.0005
+_ROUNDING = 0.00005
 
 _BLACK_BOX = (
     "The black box itself differs: the uncalibrated score of this row is off as well, and every "
@@ -54,14 +55,37 @@ def is_off(cells: pd.DataFrame) -> pd.Series:
 
     Half a unit of the last printed digit of the mean is allowed for.
     """
-    allowed = LIMIT * cells["published_error"] + 0.00005
+    allowed = LIMIT * cells["published_error"] + _ROUNDING
     return is_complete(cells) & ((cells["mean"] - cells["published"]).abs() > allowed)
+
+
+def is_inexact(cells: pd.DataFrame) -> pd.Series:
+    """Tell which complete Brier scores of deterministic methods are not the published ones."""
+    # Both are rounded to four decimals in print.
+    apart = (cells["mean"] - cells["published"]).abs() > DETERMINISTIC_LIMIT + _ROUNDING
+    return is_deterministic(cells) & apart
+
+
+def is_deterministic(cells: pd.DataFrame) -> pd.Series:
+    """Tell which complete cells are Brier scores of deterministic methods."""
+    fixed = (cells["metric"] == "brier") & cells["method"].isin(DETERMINISTIC)
+    return is_complete(cells) & fixed
 
 
 def explain(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells that are off, each with its likely cause, worst first."""
-    off = cells[is_off(cells)]
-    moved = cells[(cells["method"] == "Uncal.") & is_off(cells)]
+    return _with_causes(cells, cells[is_off(cells)], is_off(cells))
+
+
+def explain_inexact(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return deterministic scores that are not the published ones, with their likely cause."""
+    other = (cells["mean"] - cells["published"]).abs() > _ROUNDING
+    return _with_causes(cells, cells[is_inexact(cells)], is_complete(cells) & other)
+
+
+def _with_causes(cells: pd.DataFrame, off: pd.DataFrame, other: pd.Series) -> pd.DataFrame:
+    """Name causes; where ``other`` holds of a row's uncalibrated score, it is the black box."""
+    moved = cells[(cells["method"] == "Uncal.") & other]
     black_boxes = set(zip(moved["dataset"], moved["classifier"], moved["metric"], strict=True))
     causes = [
         _BLACK_BOX
