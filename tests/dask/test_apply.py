@@ -139,10 +139,25 @@ def test_what_is_there_is_replaced_only_when_told_so(call, client, place, tmp_pa
     assert leftovers(tmp_path) == []
 
 
-def test_the_table_is_not_its_own_output(call, place, capsys):
-    for out in (place.table, place.folder):
+def test_the_table_is_not_its_own_output(call, place, tmp_path, capsys):
+    link = tmp_path / "link"
+    link.symlink_to(place.folder)
+    for out in (place.table, place.folder, link / "table"):
         arguments = (place.model, place.table, "-o", out, "--engine", "dask", "--overwrite")
         assert "holds the table itself" in refused(call, capsys, *arguments)
+
+
+def test_a_link_stays_a_link(client, place, tmp_path):
+    there = tmp_path / "there"
+    there.mkdir()
+    (tmp_path / "link").symlink_to(there)
+    for overwrite in (False, True):
+        apply_parquet(
+            place.model, place.table, tmp_path / "link", client=client, overwrite=overwrite
+        )
+        assert (tmp_path / "link").is_symlink()
+        assert written(there).equals(place.expected)
+    assert leftovers(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -162,6 +177,7 @@ def test_the_table_is_not_its_own_output(call, place, capsys):
             "leave it or --scheduler out",
         ),
         (("{table}", "-o", "{tmp}/out", "--scheduler", "odd://x:1"), "No dask scheduler answers"),
+        (("{table}", "-o", "{tmp}/out", "--scheduler", "nonsense"), "such as tcp://10.0.0.5:8786"),
     ],
 )
 def test_bad_calls_say_what_to_do(call, place, tmp_path, capsys, arguments, words):

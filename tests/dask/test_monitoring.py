@@ -122,3 +122,18 @@ def test_wrong_things_are_refused(monitor, new):
         update_monitor(monitor.calibrator_, X, y_proba=P)
     with pytest.raises(ValueError, match="different chunks"):
         update_monitor(monitor, X, y_proba=P, y=da.from_array(new.y, chunks=7))
+
+
+@pytest.mark.parametrize("name", ["y", "by"])
+def test_labels_and_groups_of_other_rows_are_refused(monitor, new, name):
+    X, P = (dd.from_pandas(pd.DataFrame(a), npartitions=4) for a in (new.X, new.y_proba))
+    turned = dd.from_pandas(pd.Series(new.y).iloc[::-1], npartitions=4, sort=False)
+    lazy = update_monitor(monitor, X, y_proba=P, **{name: turned})
+    with pytest.raises(ValueError, match=f"partition of {name} and of the classifier's output"):
+        lazy.compute(scheduler="sync")
+
+
+def test_without_features_the_monitor_says_what_it_needs(monitor, new):
+    P = da.from_array(new.y_proba, chunks=(ROWS, -1))
+    with pytest.raises(TypeError, match="needs X"):
+        update_monitor(monitor, None, y_proba=P)

@@ -62,21 +62,31 @@ def check_collections(**given: Any) -> str:
     return kind
 
 
-def check_rows(X: Any, output: Any) -> None:
-    """Raise where the rows of two partitions do not belong together, as far as can be seen."""
-    if X is None:
-        return
-    if len(X) != len(output):
-        raise ValueError(
-            f"A partition of X has {len(X)} rows, the same partition of the classifier's output "
-            f"{len(output)}. Make both from one table, partition by partition."
-        )
-    index, other = getattr(X, "index", None), getattr(output, "index", None)
-    if index is not None and other is not None and not index.equals(other):
-        raise ValueError(
-            "The rows of a partition of X and of the classifier's output have different indexes. "
-            "Make both from one table, in the same order."
-        )
+def check_rows(output: Any, **others: Any) -> None:
+    """Raise where rows of partitions do not belong together, as far as can be seen.
+
+    Parameters
+    ----------
+    output : array or DataFrame
+        The classifier's output.
+    **others
+        What comes with it, by name; None is left out.
+    """
+    for name, other in others.items():
+        if other is None:
+            continue
+        if len(other) != len(output):
+            raise ValueError(
+                f"A partition of {name} has {len(other)} rows, the same partition of the "
+                f"classifier's output {len(output)}. Make both from one table, partition by "
+                "partition."
+            )
+        index, known = getattr(other, "index", None), getattr(output, "index", None)
+        if index is not None and known is not None and not index.equals(known):
+            raise ValueError(
+                f"The rows of a partition of {name} and of the classifier's output have different "
+                "indexes. Make both from one table, in the same order."
+            )
 
 
 def _kind(name: str, value: Any) -> str:

@@ -140,7 +140,7 @@ def apply_parquet(
         Called with the rows that are done and all rows.
     """
     need_dask()
-    target = Path(os.path.abspath(out))  # noqa: PTH100 - a link stays a link
+    target = Path(out).resolve()  # a link stays a link: what it points to is written
     work = plan(os.fspath(table), part_rows)
     check_folder(target, work, overwrite=overwrite)
     calibrate = BatchCalibrator(

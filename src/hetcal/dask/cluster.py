@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -115,19 +116,28 @@ def _cores() -> int:
 
 def _client_of(scheduler: str, patience: float) -> Any:
     from distributed import Client
-    from distributed.comm import parse_address
-    from distributed.comm.registry import get_backend
 
     try:
-        get_backend(parse_address(scheduler)[0])  # a wrong scheme is no matter of waiting
+        _knock(scheduler, patience)
         with _quiet():
             return Client(scheduler, timeout=patience, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise ConnectionError(
-            f"No dask scheduler answers at {scheduler} within {patience:g} s ({_brief(error)}). "
-            "Start one with: dask scheduler, and pass the address that it prints, such as "
-            "tcp://10.0.0.5:8786."
+            f"No dask scheduler answers at {scheduler} ({_brief(error)}). Start one with: dask "
+            "scheduler, and pass the address that it prints, such as tcp://10.0.0.5:8786."
         ) from error
+
+
+def _knock(scheduler: str, patience: float) -> None:
+    """Raise where nobody listens, before a client waits for an answer and then for its own end."""
+    from distributed.comm.addressing import parse_address, parse_host_port
+    from distributed.comm.registry import get_backend
+
+    scheme, place = parse_address(scheduler)
+    get_backend(scheme)  # a wrong scheme is no matter of waiting
+    if scheme in ("tcp", "tls"):
+        host, port = parse_host_port(place)  # without a port: ValueError
+        socket.create_connection((host, port), timeout=patience).close()
 
 
 def _wait_for_workers(client: Any, scheduler: str, patience: float) -> None:

@@ -50,6 +50,8 @@ def update_monitor(
             f"update_monitor needs a SupportMonitor; got {type(monitor).__name__}. Make one with "
             "SupportMonitor(calibrator).fit(X, y_proba=...)."
         )
+    if X is None:
+        raise TypeError("update_monitor needs X: how well an item is covered is seen in features.")
     from dask.delayed import delayed
 
     monitor.frame()  # fits itself where that needs nothing, or says what it needs
@@ -84,7 +86,7 @@ def _partitions(value: Any, kind: str) -> list[Any]:
 def _counted(packed: Packed, number: int, of: int, part: dict[str, Any]) -> ShardCounts:
     shard = packed.unpack().shard(number, of)
     output = part["y_proba"] if "y_proba" in part else part["logits"]
-    check_rows(part["X"], output)
+    check_rows(output, **{name: part.get(name) for name in ("X", "y", "by")})
     if len(output):
         shard.update(**part)
     return ShardCounts.taken(shard, of)

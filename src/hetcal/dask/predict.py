@@ -110,7 +110,7 @@ def _block_alone(output: Any, packed: Packed, name: str) -> NDArray[np.float64]:
 
 
 def _block(X: Any, output: Any, packed: Packed, name: str) -> NDArray[np.float64]:
-    check_rows(X, output)
+    check_rows(output, X=X)
     calibrator = packed.unpack()
     if not len(output):  # an empty partition
         return np.empty((0, len(calibrator.classes_)))
