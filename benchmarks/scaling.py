@@ -49,6 +49,8 @@ GRID = {
     "K": (2, 4, 8),
 }
 QUICK = {"n_test": (500, 1000), "n_cal": (100, 200), "d": (5, 10), "K": (2, 3)}
+FIT_ROWS = {"parquet": (200_000, 1_000_000), "csv": (50_000, 250_000)}
+FIT_ROWS_QUICK = {"parquet": (20_000, 40_000)}
 CORES = 64
 
 
@@ -134,6 +136,26 @@ def apply_rates(methods: list[str], n_rows: int, n_cal: int) -> Iterator[dict]:
                 except RuntimeError:
                     found["dask"] = np.nan
             yield found
+
+
+def fit_memory(sizes: dict[str, tuple[int, int]], n_features: int = 30) -> str:
+    """Return a table of the peak memory of ``hetcal fit`` for tables of two sizes."""
+    data = make_hidden_heterogeneity(10_000, n_features=n_features, random_state=0)
+    part = table_of(data)
+    lines = ["| table | rows | peak memory | processor time |", "|---|---|---|---|"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for ending, rows in sizes.items():
+            for n_rows in rows:
+                print(f"fit: {n_rows} rows of {ending}", file=sys.stderr, flush=True)
+                with TableWriter(folder / f"log.{ending}", overwrite=True) as table:
+                    for start in range(0, n_rows, len(part)):
+                        piece = part[: min(len(part), n_rows - start)]
+                        table.write({column: piece[column].to_numpy() for column in piece})
+                line = f"fit log.{ending} --label outcome --proba p_* --method swc --max-rows 5000"
+                _, cpu, peak = commands(f"{line} -o m.hetcal --overwrite -q", folder=folder)
+                lines.append(f"| {ending} | {n_rows:,} | {peak:.0f} MB | {cpu:.1f} s |")
+    return "\n".join(lines)
 
 
 def show_rates(rates: list[dict]) -> str:
@@ -302,6 +324,8 @@ def main() -> None:
             f"**How cost grows**: exponents b of cost ~ size^b, one size varied at a time (base: "
             f"{base}; {upto}), processor time of one thread.",
             show_growth(found),
+            "**Memory of `hetcal fit --method swc --max-rows 5000`**, 33 columns:",
+            fit_memory(FIT_ROWS_QUICK if options.quick else FIT_ROWS),
             "**Threads that wait** (gradient boosting on 10 000 x 30, all cores):",
             waiting(),
         ]

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from hetcal._compat import threadpool_limits
 from hetcal.calibration.base import Matrix, Scores
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
 from hetcal.calibration.hybrid.problem import Problem
@@ -59,7 +60,11 @@ class KernelFamily(Family):
         residual = problem.onehot - start
         order = np.random.default_rng(self.seed).permutation(problem.n_items)
         few = order[:_TUNING_ITEMS]
-        self.width_, ridge = _tuned(Z[few], start[few], problem.onehot[few], problem.weight[few])
+        # So small a matrix gains nothing from threads, and on a busy machine they cost minutes.
+        with threadpool_limits(1, user_api="blas"):
+            self.width_, ridge = _tuned(
+                Z[few], start[few], problem.onehot[few], problem.weight[few]
+            )
         self.landmarks_ = Z[order[:_MAX_LANDMARKS]]
         gram = _gaussian(self.landmarks_, self.landmarks_, self.width_)
         gram[np.diag_indices_from(gram)] += _JITTER
