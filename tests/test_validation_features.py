@@ -243,3 +243,19 @@ def test_a_column_of_nulls_is_numeric_and_empty(dtype):
     assert np.isnan(encoded).all(axis=0).sum() == 1
     later = table.assign(e=pd.Series([1.5, 2.5, pd.NA], dtype=object))
     FeatureEncoder(missing="keep").fit(table).transform(later)
+
+
+def test_a_polars_column_without_a_type_is_like_one_of_pandas():
+    pl = pytest.importorskip("polars")
+    table = pl.DataFrame({"a": [1.0, 2.0], "note": [None, None]})
+    assert table["note"].dtype == pl.Null
+    encoder = FeatureEncoder(missing="keep").fit(table)
+    same = pd.DataFrame({"a": [1.0, 2.0], "note": [None, None]})
+    np.testing.assert_array_equal(encoder.transform(table), encoder.transform(same))
+    np.testing.assert_array_equal(encoder.transform(table)[:, 1], np.nan)
+
+
+def test_text_where_nothing_was_is_told_apart_from_numbers():
+    encoder = FeatureEncoder().fit(pd.DataFrame({"a": [1.0, 2.0], "note": [None, None]}))
+    with pytest.raises(ValueError, match="'note' of X was empty or .* pass it empty again"):
+        encoder.transform(pd.DataFrame({"a": [1.0, 2.0], "note": ["x", "y"]}))

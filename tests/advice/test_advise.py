@@ -274,7 +274,7 @@ def test_a_model_that_is_never_wrong_is_no_division_by_zero():
     data = make_hidden_heterogeneity(150, heterogeneity=0.0, random_state=0)
     advice = quick(data, y_proba=np.eye(2)[data.y])
     assert advice.evidence.brier == 0
-    assert "0.0000 on 150 items. A gain matters from 0.0000." in " ".join(str(advice).split())
+    assert "0.0000 on 150 items; a gain matters from 0.0000." in " ".join(str(advice).split())
     json.dumps(advice.to_dict(), allow_nan=False)
 
 
@@ -390,3 +390,17 @@ def test_a_hybrid_that_was_fitted_with_weights_of_zero_is_taken(calibrated):
     assert with_zeros.evidence.local_gain == without.evidence.local_gain
     with pytest.raises(ValueError, match="one fitted to 120"):
         hetcal.advise(X, y, y_proba=P, sample_weight=np.roll(weight, 1), hybrid=of_all)
+
+
+@pytest.mark.parametrize("what", ["labels", "features", "probabilities"])
+def test_a_hybrid_that_was_fitted_to_other_items_is_refused(calibrated, what):
+    X, y, P = calibrated.X[:120], calibrated.y[:120], calibrated.y_proba[:120]
+    other = {"X": X, "y": y, "y_proba": P}
+    if what == "labels":
+        other["y"] = y[::-1]
+    else:
+        name = {"features": "X", "probabilities": "y_proba"}[what]
+        other[name] = other[name][np.random.default_rng(0).permutation(120)]
+    hybrid = hetcal.HybridCalibrator("proximity", n_estimators=10).fit(**other)
+    with pytest.raises(ValueError, match=rf"these very items.*other .*{what}.* Leave it out"):
+        hetcal.advise(X, y, y_proba=P, hybrid=hybrid)

@@ -182,6 +182,30 @@ def test_boosting_meets_a_column_that_a_fold_has_no_value_of():
 
 
 @pytest.mark.parametrize("best", ["forest", "boosting"])
+@pytest.mark.parametrize("kind", ["Int64", "boolean", "string", "names", "numbers and names"])
+def test_the_call_to_retrain_takes_what_scikit_learn_does_not(best, kind):
+    """Columns that mark missing values by pandas.NA, maybe among new items only; mixed names."""
+    table = pd.DataFrame({"a": ["x", "y"] * 20, "b": [0, 1, 1, 0] * 10})
+    new = table.head(4).copy()
+    if kind == "string":
+        table["a"], new["a"] = table["a"].astype(kind), new["a"].astype(kind)
+        table.loc[3, "a"] = pd.NA
+    elif kind in ("Int64", "boolean"):
+        table["b"], new["b"] = table["b"].astype(kind), new["b"].astype(kind)
+        new.loc[2, "b"] = pd.NA
+    else:
+        first = table if kind == "names" else table.assign(a=np.arange(40.0))
+        table, new = (t.set_axis([0, "b"], axis=1) for t in (first, first.head(4)))
+    y = np.array([0, 1] * 20)
+    items = CalibrationItems.check(table, y, y_proba=np.full(40, 0.5))
+    call = recommended_call(best, items, shift=None, classes_given=False)
+    names = {"X": table, "y": y, "X_new": new}
+    exec(call, names)
+    assert names["q_new"].shape == (4, 2)
+    assert list(table.columns) == list(new.columns)  # the user's own tables are left alone
+
+
+@pytest.mark.parametrize("best", ["forest", "boosting"])
 @pytest.mark.parametrize("kind", ["array", "pandas", "numbered", "polars", "words"])
 def test_the_call_to_retrain_leaves_out_empty_columns(best, kind):
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import hetcal
 from hetcal import HybridCalibrator
 from hetcal._exceptions import HetcalWarning
 from hetcal.calibration.hybrid.problem import make_folds
@@ -98,6 +99,25 @@ def test_says_when_the_calibration_set_has_become_a_training_set():
     with pytest.warns(HetcalWarning, match="retraining"):
         hybrid.fit(X, y, y_proba=rng.random(500))
     assert hybrid.reliance_on_model_ < 0.01
+
+
+def test_a_cautious_hybrid_is_no_training_set():
+    """It uses p alone, whatever its items could do without; warnings are errors here."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] > 0).astype(int)
+    p = np.where(y == 1, 0.7, 0.3) + rng.normal(0, 0.15, 200).clip(-0.25, 0.25)
+    hybrid = HybridCalibrator("kernel", n_estimators=10, caution=np.inf).fit(X, y, y_proba=p)
+    assert hybrid.reliance_on_model_ == 1.0
+
+
+def test_reliance_is_unknown_where_neither_model_nor_features_know_anything(tmp_path):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
+    hybrid = HybridCalibrator("kernel", n_estimators=10).fit(X, y, y_proba=np.full(200, 0.5))
+    assert np.isnan(hybrid.reliance_on_model_)
+    hetcal.save(hybrid, tmp_path / "noise.hetcal")
+    assert np.isnan(hetcal.load(tmp_path / "noise.hetcal").reliance_on_model_)
 
 
 def test_relies_on_a_model_that_knows_what_the_features_do_not_tell():

@@ -123,6 +123,19 @@ def test_last_step_corrects_what_is_lopsided():
 def test_reliance_is_none_where_others_know_as_much_and_full_where_they_know_nothing():
     codes = np.random.default_rng(0).integers(0, 2, 200)
     problem, final = problem_of(codes), sure(codes, 0.9)
-    assert reliance([final], final, problem) < 0.1
-    assert reliance([np.full((200, 2), 0.5)], final, problem) > 0.95
-    assert reliance([np.full((200, 2), np.nan)], final, problem) > 0.95
+    assert reliance([final], final, problem, 0.0)[0] < 0.1
+    assert reliance([np.full((200, 2), 0.5)], final, problem, 1.0)[0] > 0.95
+    assert reliance([np.full((200, 2), np.nan)], final, problem, 1.0)[0] > 0.95
+
+
+def test_reliance_is_measured_with_the_same_caution():
+    codes = np.random.default_rng(0).integers(0, 2, 200)
+    final = sure(codes, 0.9)
+    assert reliance([final], final, problem_of(codes), np.inf)[0] == 1.0
+
+
+def test_reliance_is_unknown_where_nothing_is_known():
+    rng = np.random.default_rng(0)
+    codes, noise = rng.integers(0, 2, 200), rng.uniform(0.45, 0.55, 200)
+    said = np.column_stack([noise, 1 - noise])
+    assert np.isnan(reliance([said], said, problem_of(codes), 1.0)).all()

@@ -68,7 +68,7 @@ def test_history_goes_on_and_an_alarm_is_an_exit_code(call, folder, tables, caps
 
 def test_without_calibration_items_it_says_what_it_cannot_see(call, folder, tables, capsys):
     assert call("monitor", folder / "swc.hetcal", tables / "quiet.csv") == 0
-    assert "cannot see items far outside" in " ".join(capsys.readouterr().out.split())
+    assert "cannot see items far outside" in " ".join(capsys.readouterr().err.split())
 
 
 def test_labels_are_compared_where_they_are(call, folder, tables, loans, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 import sys
@@ -141,7 +142,8 @@ def test_two_merges_in_opposite_directions_do_not_wait_for_ever(data, watch, eag
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(a.merge, b) for a, b in ((one, two), (two, one)) for _ in range(5)]
         for merged in both:
-            merged.result(timeout=30)
+            with contextlib.suppress(ValueError):  # the second time: it would count twice
+                merged.result(timeout=30)
 
 
 @pytest.mark.parametrize(

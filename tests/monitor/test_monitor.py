@@ -221,8 +221,9 @@ def test_merging_adds_counts_and_averages_evidence(watch, data):
 def test_merging_needs_one_reference(watch, hybrid):
     with pytest.raises(ValueError, match="same reference"):
         watch().merge(watch(hybrid))
-    with pytest.raises(ValueError, match="equal window"):
-        watch().merge(watch(window=30))
+    for name, value in (("window", 30), ("rate", 0.02), ("fdr", 0.2), ("alarm_rate", 0.02)):
+        with pytest.raises(ValueError, match=f"equal window.*{name} is"):
+            watch().merge(watch(**{name: value}))
 
 
 def test_wrong_labels_are_refused_before_anything_is_counted(watch, data):
@@ -260,6 +261,29 @@ def test_extending_refreshes_the_reference(data):
         assert monitor.summary()["reference"]["items"] == before + 400
         assert monitor.n_seen_ == seen
         monitor.update(new.X, y_proba=new.y_proba)
+
+
+def test_an_extension_that_is_refused_changes_nothing(data):
+    cal, new = data.cal, data.new
+    swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
+    monitor = hetcal.SupportMonitor(swc).fit(cal.X, y_proba=cal.y_proba, by=data.by)
+    X, y, P = new.X[:9], new.y[:9], new.y_proba[:9]
+    for more in ({"by": ["a"]}, {"by": np.zeros((9, 2))}):
+        with pytest.raises(ValueError, match=r"one name per item|1d array"):
+            monitor.extend(X, y, y_proba=P, **more)
+    for bad in (
+        (X, y[:3], P),
+        (X, ["nobody"] * 9, P),
+        (X[:, :1], y, P),
+        (X, y, P[:3]),
+        (X, y, None),
+    ):
+        with pytest.raises(ValueError):  # noqa: PT011
+            monitor.extend(bad[0], bad[1], y_proba=bad[2])
+    assert len(swc.calibration_labels()) == 500
+    monitor.update(new.X, y_proba=new.y_proba)
+    monitor.extend(X, y, y_proba=P, by=["a"] * 9)
+    assert len(swc.calibration_labels()) == 509
 
 
 def test_a_calibrator_that_was_extended_elsewhere_is_noticed(data):

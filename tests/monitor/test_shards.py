@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
 import pytest
 
+import hetcal
+from hetcal.io import specs_monitor
+from hetcal.monitor import merging
 from hetcal.monitor.shards import ShardCounts
 
 
@@ -116,3 +120,77 @@ def test_counts_travel_without_calibrator_and_reference(watch, data):
 def test_a_shard_that_there_is_not_is_refused(watch, number):
     with pytest.raises(ValueError, match="from 0 to 1"):
         watch().shard(number, 2)
+
+
+def test_a_shard_keeps_its_share_in_a_file(watch, data, tmp_path):
+    monitor = watch()
+    shard = monitor.shard(1, 4).shard(0, 2)
+    hetcal.save(shard, tmp_path / "shard.hetcal")
+    again = hetcal.load(tmp_path / "shard.hetcal")
+    assert again._log_bound() == shard._log_bound() > monitor._log_bound()
+    assert again._window_bound() == shard._window_bound()
+    again.update(data.new.X, y_proba=data.new.y_proba)
+    assert monitor.merge(again).n_seen_ == 400
+
+
+def test_files_of_old_have_the_whole_rate_and_know_their_copies(watch, data):
+    """They say nothing of shares and origins."""
+    state = specs_monitor._pack(watch())
+    old = {name: state[name] for name in state if name not in ("alarm_share", "origins")}
+    empty, other = (specs_monitor._unpack(copy.deepcopy(old)) for _ in range(2))
+    assert empty._alarm_share == 1.0
+    assert empty._origins == []
+    empty.update(data.new.X, y_proba=data.new.y_proba)
+    state = specs_monitor._pack(empty)
+    old = {name: state[name] for name in old}
+    copies = [specs_monitor._unpack(copy.deepcopy(old)) for _ in range(2)]
+    with pytest.raises(ValueError, match="counted the same items"):
+        copies[0].merge(copies[1])
+    assert other.merge(copies[0]).n_seen_ == 400
+
+
+def test_a_common_past_is_not_counted_twice(watch, data, tmp_path):
+    X, P = data.new.X, data.new.y_proba
+    monitor = watch()
+    hetcal.save(monitor, tmp_path / "empty.hetcal")
+    monitor.update(X[:50], y_proba=P[:50])
+    hetcal.save(monitor, tmp_path / "used.hetcal")
+    copies = [hetcal.load(tmp_path / "used.hetcal") for _ in range(2)]
+    for number, one in enumerate(copies):
+        one.update(X[number::2], y_proba=P[number::2])
+    shard = monitor.shard(0, 1)
+    shard.update(X, y_proba=P)
+    for one, other in ((monitor, monitor), copies, (monitor, copies[0])):
+        with pytest.raises(ValueError, match=r"counted the same items.*shard\(number, of\)"):
+            one.merge(other)
+    assert monitor.merge(shard).n_seen_ == 450
+    for twice in (shard, monitor.shard(0, 1).merge(copies[1])):
+        with pytest.raises(ValueError, match="counted the same items"):
+            monitor.merge(twice)
+    fresh = [hetcal.load(tmp_path / "empty.hetcal") for _ in range(2)]
+    for one in fresh:
+        one.update_labels(X, data.new.y, y_proba=P)
+    with pytest.raises(ValueError, match="counted the same items"):
+        fresh[0].merge(fresh[0])
+    assert fresh[0].merge(fresh[1]).summary()["labels"]["n"] == 800
+
+
+def test_origins_stay_few():
+    many = [str(number) for number in range(merging.MOST_ORIGINS)]
+    both = merging.origins(many, ["new"])
+    assert len(both) == merging.MOST_ORIGINS
+    assert (both[0], both[-1]) == ("0", "new")
+
+
+@pytest.mark.parametrize("max_history", [100, 3])
+def test_the_history_counts_on_after_a_merge(watch, data, max_history):
+    X, P, y = data.new.X, data.new.y_proba, data.new.y
+    monitor = watch(max_history=max_history)
+    shards = [monitor.shard(number, 2) for number in range(2)]
+    for step in range(8):
+        rows = slice(0, 10 * (step + 1))
+        shards[step % 2].update(X[rows], y_proba=P[rows], y=y[rows])
+    table = monitor.merge(shards[0]).merge(shards[1]).frame()
+    expected = np.cumsum(10 * np.arange(1, 9))[-max_history:]
+    assert table["seen"].tolist() == expected.tolist()
+    assert table["seen"].iloc[-1] == monitor.n_seen_ == table["labels"].iloc[-1]

@@ -154,6 +154,8 @@ class FeatureEncoder:
         dtype = column.dtype
         if dtype.is_numeric() or dtype == nw.Boolean:
             return None
+        if dtype == nw.Unknown and column.is_null().all():  # polars has a type for "nothing yet"
+            return None
         values = column.to_numpy()
         if dtype in _CATEGORICAL or isinstance(dtype, _CATEGORICAL):
             return _sorted_levels(values)
@@ -277,8 +279,9 @@ def _numeric_column(column: nw.Series) -> NDArray[np.float64]:
         return np.full((len(column), 1), np.nan)
     if not (column.dtype.is_numeric() or column.dtype in (nw.Boolean, nw.Object)):
         raise ValueError(
-            f"Column {column.name!r} of X was numeric at fit and is {column.dtype} now. "
-            "Convert it to numbers."
+            f"Column {column.name!r} of X was empty or numeric at fit and is {column.dtype} now. "
+            "Convert it to numbers; if it was empty, nothing was learned from it: pass it empty "
+            "again, or fit with its values or without it."
         )
     values = pd.to_numeric(pd.Series(column.to_numpy()), errors="raise")
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)[:, None]

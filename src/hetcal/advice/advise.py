@@ -22,11 +22,13 @@ from hetcal.advice.calls import AS_IT_IS, HYBRID, RETRAINED, recommended_call
 from hetcal.advice.checks import AdviceWarning
 from hetcal.advice.enough import enough_items, items_needed
 from hetcal.advice.evidence import ONE_SIDED_95, Evidence, gather
+from hetcal.advice.given_hybrid import check_given_hybrid
 from hetcal.advice.items import CalibrationItems, Matrix
 from hetcal.advice.prior_shift import PriorShift, measure_prior_shift
 from hetcal.advice.verdicts import (
     COLLECT_MORE,
     GO_LOCAL,
+    LEAST_GAIN,
     LOCAL_LEVEL,
     RETRAIN,
     Answer,
@@ -57,9 +59,10 @@ class Advice:
     n_items : int
         Calibration items (those with a positive weight).
     n_needed : int or None
-        About how many items would settle what is unsure; None where nothing is.
+        About how many items would settle what is unsure, at most a million or twice as many as
+        there are; None where nothing is, or where a warning must be settled first.
     worthwhile : float
-        The smallest gain in Brier score that matters.
+        The smallest gain of a global map, in Brier score, that matters.
     evidence : Evidence or None
         Every number; None where there were too few items to measure anything.
     prior_shift : PriorShift or None
@@ -67,6 +70,8 @@ class Advice:
     recommended : str
         What the call uses: "hybrid"; "forest" or "boosting", trained on the features alone; the
         name of a global map; or "uncalibrated".
+    worthwhile_locally : float
+        The smallest further gain that matters: the same share of what the best map leaves.
     """
 
     verdict: str
@@ -80,10 +85,14 @@ class Advice:
     evidence: Evidence | None = field(repr=False)
     prior_shift: PriorShift | None = field(repr=False, default=None)
     recommended: str = AS_IT_IS
+    worthwhile_locally: float = float("nan")
 
     @property
     def expected_brier(self) -> float:
-        """Brier score to expect from following the call, on items like these; NaN if unknown."""
+        """Brier score to expect from following the call, on items like these; NaN if unknown.
+
+        Where the new data have another class balance, it is not about them.
+        """
         e = self.evidence
         if e is None:
             return float("nan")
@@ -215,12 +224,12 @@ def advise(
         caller="advise",
     )
     items = _with_weight(everyone)
-    _check_hybrid(hybrid, items, everyone)
+    check_given_hybrid(hybrid, items, everyone)
     new_output = _new_output(items, X_new, y_proba_new, logits_new)
     given = classes is not None
     counts = np.sort(np.bincount(items.codes, minlength=2))
     if too_little_to_start(items.n_items, int(counts[-2])):
-        return _nothing_to_say(items, given, worthwhile)
+        return _nothing_to_say(items, given, worthwhile, new_ignored=new_output is not None)
     evidence = gather(
         items, hybrid=hybrid, random_state=random_state, n_jobs=n_jobs, progress=progress
     )
@@ -241,12 +250,12 @@ def judged(
     classes_given: bool,
 ) -> Advice:
     """Return the verdict that follows from the evidence, with its call and its warnings."""
-    matters = worthwhile * evidence.brier
+    matters = max(worthwhile * evidence.brier, LEAST_GAIN)
     global_map = Case(
         evidence.global_p_value, evidence.global_gain.less(1.0), evidence.global_most, matters
     ).answer
     # What a global map repairs does not count here: the scale is what it leaves.
-    matters_locally = worthwhile * evidence.reference_brier
+    matters_locally = max(worthwhile * evidence.reference_brier, LEAST_GAIN)
     local = Case(
         evidence.local_p_value,
         evidence.local_gain.less(ONE_SIDED_95),
@@ -254,6 +263,7 @@ def judged(
         matters_locally,
         rising=evidence.doubling_gain.low > 0,
         level=LOCAL_LEVEL,
+        tested=evidence.local_tested,
     ).answer
     retraining_wins = (
         evidence.retraining_gain.low > 0
@@ -261,22 +271,28 @@ def judged(
         and evidence.model_gain.value
         < max(matters_locally, _NEXT_TO_NOTHING * evidence.retraining_gain.value)
     )
-    verdict = decide(global_map, local, retraining_wins=retraining_wins)
-    recommended = _recommended(verdict, evidence, global_map, worthwhile)
     found = [
+        checks.check_column_order(items, still_needed=not retraining_wins),
+        checks.check_unseen_classes(items, shift),
         checks.check_repeated_rows(items),
         checks.check_training_rows(items, evidence.best_map_brier, evidence.retrained),
         checks.check_groups_balance(items),
         checks.check_errors(items),
         None if shift is None else checks.check_class_balance(shift, items),
     ]
+    warnings = tuple(warning for warning in found if warning is not None)
+    void = any(warning.voids for warning in warnings)
+    if void:  # whatever was gained here says nothing about new items
+        global_map = local = Answer.UNSURE
+    verdict = decide(global_map, local, retraining_wins=retraining_wins and not void)
+    recommended = _recommended(verdict, evidence, global_map, worthwhile)
     n_needed = None
-    if verdict == COLLECT_MORE:
+    if verdict == COLLECT_MORE and not void:
         n_needed = items_needed(items, evidence, global_map, local, worthwhile)
     return Advice(
         verdict,
         recommended_call(recommended, items, shift=shift, classes_given=classes_given),
-        tuple(warning for warning in found if warning is not None),
+        warnings,
         global_map,
         local,
         items.n_items,
@@ -285,6 +301,7 @@ def judged(
         evidence,
         shift,
         recommended,
+        matters_locally,
     )
 
 
@@ -299,19 +316,23 @@ def _recommended(verdict: str, evidence: Evidence, global_map: Answer, worthwhil
     return evidence.best_map if global_map is Answer.YES else AS_IT_IS
 
 
-def _nothing_to_say(items: CalibrationItems, classes_given: bool, worthwhile: float) -> Advice:
+def _nothing_to_say(
+    items: CalibrationItems, classes_given: bool, worthwhile: float, *, new_ignored: bool
+) -> Advice:
     truth = np.eye(items.classes.shape[0])[items.codes]
     brier = float(np.average(((items.proba - truth) ** 2).sum(axis=1), weights=items.weights))
+    second = int(np.sort(np.bincount(items.codes, minlength=2))[-2])
+    few = AdviceWarning(
+        "few-items",
+        f"{items.n_items} items, {second} of the second most frequent class, are too few to "
+        "measure anything."
+        + (f" {items.kind}_new was not looked at either." if new_ignored else ""),
+    )
+    unseen = checks.check_unseen_classes(items)
     return Advice(
         COLLECT_MORE,
         recommended_call(AS_IT_IS, items, shift=None, classes_given=classes_given),
-        (
-            AdviceWarning(
-                "few-items",
-                f"{items.n_items} items, {int(np.sort(np.bincount(items.codes, minlength=2))[-2])} "
-                "of the second most frequent class, are too few to measure anything.",
-            ),
-        ),
+        (few,) if unseen is None else (few, unseen),
         Answer.UNSURE,
         Answer.UNSURE,
         items.n_items,
@@ -338,31 +359,6 @@ def _with_weight(items: CalibrationItems) -> CalibrationItems:
         items.weight[rows],
         groups,
     )
-
-
-def _check_hybrid(
-    hybrid: HybridCalibrator | None, items: CalibrationItems, everyone: CalibrationItems
-) -> None:
-    """Accept one that was fitted to the items, with or without those of weight 0."""
-    if hybrid is None:
-        return
-    said = getattr(hybrid, "out_of_sample_proba_", None)
-    with_all = np.array_equal(
-        getattr(hybrid, "calibration_rows_", ()), np.flatnonzero(everyone.weights > 0)
-    )
-    if said is None or said.shape != (everyone if with_all else items).output.shape:
-        raise ValueError(
-            "advise: hybrid must be a HybridCalibrator that was fitted to these very items "
-            f"({items.n_items} with a positive weight); got "
-            f"{'one that is not fitted' if said is None else f'one fitted to {said.shape[0]}'}. "
-            "Leave it out, and advise fits its own."
-        )
-    if not np.array_equal(hybrid.classes_, items.classes):
-        raise ValueError(
-            f"advise: hybrid was fitted with the classes {hybrid.classes_.tolist()}, but these "
-            f"items have {items.classes.tolist()}, in this order. Leave it out, and advise fits "
-            "its own."
-        )
 
 
 def _new_output(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from hetcal._validation import FeatureEncoder
 from hetcal._validation.containers import as_frame
@@ -83,8 +84,13 @@ def _retrain(items: CalibrationItems, best: str) -> list[str]:
             f"min_samples_leaf={leaf}, early_stopping=False,",
         ],
     }[best]
-    model = [f"model = {name}(", *(f"    {line}" for line in settings), ")"]
     encoder = FeatureEncoder(missing="keep").fit(items.X)
+    model = [
+        *_plain_pandas(items.X, encoder),
+        f"model = {name}(",
+        *(f"    {line}" for line in settings),
+        ")",
+    ]
     empty = _empty_columns(items.X, encoder)
     if empty:
         model = [_dropped(items.X, empty), *model]
@@ -140,6 +146,25 @@ def _dropped(X: Any, columns: list[int]) -> str:
         f"{name} = {dropped}  # no value in it"
         for name, dropped in zip(_FEATURES, each, strict=True)
     )
+
+
+def _plain_pandas(X: Any, encoder: FeatureEncoder) -> list[str]:
+    """Return the lines that turn a pandas table into what scikit-learn's encoders take."""
+    if not isinstance(X, pd.DataFrame):
+        return []
+    each = f"for table in ({', '.join(_FEATURES)})"
+    lines = []
+    if encoder.levels_ and any(_knows_na(dtype) for dtype in X.dtypes):
+        plain = "table.astype(object).where(table.notna(), None)"
+        lines += ["X, X_new = (  # None in place of pandas.NA", f"    {plain} {each}", ")"]
+    if 0 < sum(isinstance(name, str) for name in X.columns) < X.shape[1]:
+        lines += [f"X, X_new = (table.rename(columns=str) {each})"]
+    return lines
+
+
+def _knows_na(dtype: Any) -> bool:
+    """Say whether columns of the type may hold ``pandas.NA``, in X or in new items."""
+    return getattr(dtype, "na_value", None) is pd.NA
 
 
 def _in_order_of_classes(lines: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from hetcal.advice.items import CalibrationItems, Matrix
 from hetcal.advice.prior_shift import PriorShift
@@ -21,6 +22,11 @@ _SURPRISINGLY_RIGHT = 3.0
 _CERTAIN, _OFTEN_WRONG = 1e-3, 0.05
 # A difference in class balance as large as this might be there unseen, and labels would show it.
 _OPEN_BALANCE, _MUCH_WIDER = 0.1, 3.0
+# From this share on, a class that no item has is no trifle.
+_NO_TRIFLE, _LABELS_NAMED = 0.02, 5
+# Columns in another order: labels have at least this correlation with another column, more than
+# chance can make it by so many standard errors, and at most this part of it with their own.
+_GOES_WITH, _BEYOND_CHANCE, _HARDLY = 0.2, 3.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -30,14 +36,93 @@ class AdviceWarning:
     Attributes
     ----------
     code : str
-        A short name for programs: ``"training-rows"``, ``"dominant-group"``, ``"class-balance"``,
-        ``"class-balance-open"``, ``"repeated-rows"``, ``"few-errors"``, ``"few-items"``.
+        A short name for programs: ``"column-order"``, ``"class-never-seen"``,
+        ``"training-rows"``, ``"dominant-group"``, ``"class-balance"``, ``"class-balance-open"``,
+        ``"repeated-rows"``, ``"few-errors"``, ``"few-items"``.
     text : str
         What was seen, with its numbers, and what to do.
+    voids : bool
+        Whether nothing can be recommended until this is settled.
     """
 
     code: str
     text: str
+    voids: bool = False
+
+
+def check_column_order(
+    items: CalibrationItems, *, still_needed: bool = True
+) -> AdviceWarning | None:
+    """Warn when labels go with the probabilities of other columns, and not with their own.
+
+    It voids the advice where the probabilities are still needed, and not where features do better.
+    """
+    P, weight = items.proba, items.weights / items.weights.mean()
+    together = _correlations(np.eye(P.shape[1])[items.codes], P, weight)
+    classes, K = np.arange(P.shape[1]), P.shape[1]
+    _, column = linear_sum_assignment(together, maximize=True)
+    moved = classes[column != classes]
+    if moved.size == 0:
+        return None
+    own, other = together[moved, moved], together[moved, column[moved]]
+    # Of labels that have to do with no column the best order has about this sum, by chance.
+    chance = np.sqrt(2 * moved.size * np.log(K)) + _BEYOND_CHANCE
+    certain = other.sum() * np.sqrt(items.n_items / moved.size) > chance
+    if not certain or other.min() < _GOES_WITH or own.mean() > _HARDLY * other.mean():
+        return None
+    class_of, top, labels = np.argsort(column), P.argmax(axis=1), items.classes.tolist()
+    right = float(np.average(top == items.codes, weights=weight))
+    reordered = float(np.average(class_of[top] == items.codes, weights=weight))
+    return AdviceWarning(
+        "column-order",
+        f"The labels go with other columns of {items.kind} than their own: the model is right on "
+        f"{right:.0%} of the items, and would be on {reordered:.0%} with the columns read as "
+        f"{_named([labels[k] for k in class_of])}. Are the columns in the order of the classes, "
+        f"{_named(labels)}? Pass classes= in the order of the columns, or reorder the columns, and "
+        "ask again" + ("; until then nothing is recommended." if still_needed else "."),
+        voids=still_needed,
+    )
+
+
+def _correlations(A: Matrix, B: Matrix, weight: Matrix) -> Matrix:
+    """Return the correlation of each column of A with each of B; 0 where one is constant."""
+    A, B = A - np.average(A, axis=0, weights=weight), B - np.average(B, axis=0, weights=weight)
+    lengths = np.sqrt(np.outer(weight @ A**2, weight @ B**2))
+    products = (weight[:, None] * A).T @ B
+    return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 1e-12)
+
+
+def check_unseen_classes(
+    items: CalibrationItems, shift: PriorShift | None = None
+) -> AdviceWarning | None:
+    """Warn when the model announces classes that no item has."""
+    unseen = items.unseen
+    if not unseen.any():
+        return None
+    here = float(np.average(items.proba, axis=0, weights=items.weights)[unseen].sum())
+    there = 0.0 if shift is None else float(shift.new[unseen].sum())
+    voids = max(here, there) >= _NO_TRIFLE
+    names = [label for label, out in zip(items.classes.tolist(), unseen, strict=True) if out]
+    one = len(names) == 1
+    return AdviceWarning(
+        "class-never-seen",
+        f"{'Class' if one else 'Classes'} {_named(names)} {'is' if one else 'are'} announced ("
+        f"{here:.1%} of the probability"
+        + ("" if shift is None else f", {there:.1%} in the new data")
+        + f"), but no calibration item has {'it' if one else 'them'}: what is learned from these "
+        f"items takes {'it' if one else 'them'} for impossible, and every figure below is about "
+        f"items of other classes. Collect items of {'it' if one else 'them'}, or, if "
+        f"{'it' if one else 'they'} cannot occur, leave the column{'' if one else 's'} out and "
+        "scale the rows to sum to one" + ("; until then nothing is recommended." if voids else "."),
+        voids=voids,
+    )
+
+
+def _named(labels: list) -> str:
+    """Return labels for a sentence, the first of many."""
+    more = len(labels) - _LABELS_NAMED
+    named = ", ".join(repr(label) for label in labels[:_LABELS_NAMED])
+    return named if more <= 0 else f"{named} and {more} more"
 
 
 def check_training_rows(
@@ -121,6 +206,8 @@ def check_errors(items: CalibrationItems) -> AdviceWarning | None:
 
 def check_class_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWarning | None:
     """Warn when the new data have other class frequencies than the calibration items."""
+    if shift.new[items.unseen].sum() >= _NO_TRIFLE:
+        return _unknown_balance(shift, items)
     if not shift.shifted.any():
         return _open_balance(shift, items)
     k = int(np.argmax(np.where(shift.shifted, np.abs(shift.new - shift.old), -1)))
@@ -132,6 +219,19 @@ def check_class_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWar
         f"{shift.new[k] - shift.old[k]:+.1%}, 95 % interval {shift.low[k]:+.1%} to "
         f"{shift.high[k]:+.1%}; seen in the {shift.seen_in}), if items of a class look alike in "
         "both. The call below corrects the probabilities for it (hetcal.correct_prior).",
+    )
+
+
+def _unknown_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWarning:
+    """Say that the classifier sees classes in the new data that no calibration item has."""
+    k = int(np.argmax(np.where(items.unseen, shift.new, -1)))
+    label = items.classes.tolist()[k]
+    return AdviceWarning(
+        "class-balance",
+        f"The new data may differ in class balance: no calibration item has class {label!r}, but "
+        f"the model gives it {shift.new[k]:.1%} of the probability in the new data. How often it "
+        "occurs there cannot be told without labelled items of it, nor then how often the other "
+        "classes do; the call below corrects nothing.",
     )
 
 

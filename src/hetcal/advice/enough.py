@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetcal.advice.evidence import ONE_SIDED_95, Evidence
+from hetcal.advice.evidence import ONE_SIDED_95, Evidence, class_pairs
 from hetcal.advice.items import CalibrationItems
 from hetcal.advice.verdicts import Answer
 
@@ -13,6 +13,8 @@ _SURELY_FOUND = (2 * ONE_SIDED_95) ** 2
 # The unit of a gain, as a multiple of the Brier score over n: of few items it is measured badly.
 _USUAL_SPREAD = 2.0
 _WANTED_OF_SECOND_CLASS = 50
+# Where a model is hardly ever wrong, no number that anybody could collect would settle it.
+MOST_ITEMS = 1_000_000
 
 
 def items_needed(
@@ -33,11 +35,14 @@ def enough_items(items: CalibrationItems, share: float, spread: float = _USUAL_S
     """Return a number that grows with the items and falls with what matters.
 
     It is at least twice as many as there are, and as many as hold enough items of the second most
-    frequent class.
+    frequent class; many classes need many. More than a million are not told apart, unless there
+    are as many already.
     """
     second = max(int(np.sort(np.bincount(items.codes, minlength=2))[-2]), 1)
     rare = _WANTED_OF_SECOND_CLASS * items.n_items / second
-    return _rounded(max(2.0 * items.n_items, rare, _SURELY_FOUND * spread / share))
+    spread = max(spread, class_pairs(items))
+    wanted = min(max(rare, _SURELY_FOUND * spread / share), MOST_ITEMS)
+    return _rounded(max(2.0 * items.n_items, wanted))
 
 
 def _rounded(number: float) -> int:

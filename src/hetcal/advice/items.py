@@ -107,6 +107,11 @@ class CalibrationItems:
         """Weights, all one where none were given."""
         return np.ones(self.n_items) if self.weight is None else self.weight
 
+    @property
+    def unseen(self) -> NDArray[np.bool_]:
+        """Classes that no item has, shape (K,)."""
+        return np.bincount(self.codes, minlength=self.classes.shape[0]) == 0
+
     def features(self, rows: Rows) -> Any:
         """Return some rows of X, in its own container."""
         return None if self.X is None else _safe_indexing(self.X, rows)

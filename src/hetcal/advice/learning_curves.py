@@ -47,6 +47,12 @@ class LearningCurve:
     _rows: pd.DataFrame
     _covariances: dict[tuple[str, str], Matrix]
 
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(n_items={self.n_items}, sizes={self.sizes}, "
+            f"methods={self.methods})"
+        )
+
     @property
     def methods(self) -> list[str]:
         """Methods in the order in which they were given."""

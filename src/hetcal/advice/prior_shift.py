@@ -49,7 +49,8 @@ class PriorShift:
     Attributes
     ----------
     old, new : ndarray of shape (K,)
-        Frequencies among the calibration items, and estimated among the new ones.
+        Frequencies among the calibration items, and estimated among the new ones; of a class that
+        no calibration item has, the mean of the classifier's probabilities.
     low, high : ndarray of shape (K,)
         95 % interval of ``new - old``, adjusted for the number of classes.
     seen_in : {"probabilities", "features"}
@@ -139,6 +140,8 @@ def measure_prior_shift(
     how little a small calibration set says. Where the interval is wide and new features are given,
     the classifier's probabilities are replaced by a forest's, if those give a shorter one.
     """
+    if items.unseen.any():
+        return _with_unseen_classes(items, new_output, X_new, random_state)
     seen = _measured(items, new_output, random_state)
     if X_new is None or seen.half_width <= _MATTERS:
         return seen
@@ -146,6 +149,46 @@ def measure_prior_shift(
     if by_forest.half_width >= seen.half_width:
         return seen
     return replace(by_forest, seen_in="features")
+
+
+def _with_unseen_classes(
+    items: CalibrationItems, new_output: Matrix, X_new: Any, random_state: int
+) -> PriorShift:
+    """Measure the classes that items have, and leave open what they cannot say about others.
+
+    All that is known of a class without items is what the classifier says; and where that matters,
+    new items of it were taken for others.
+    """
+    unseen, kind = items.unseen, items.kind
+    known = replace(
+        items,
+        classes=items.classes[~unseen],
+        codes=(np.cumsum(~unseen) - 1)[items.codes],
+        output=_without(unseen, kind, items.output),
+    )
+    shift = measure_prior_shift(
+        known, _without(unseen, kind, new_output), X_new=X_new, random_state=random_state
+    )
+    said = _as_proba(kind, new_output).mean(axis=0)
+    old, new, low, high = np.full((4, unseen.shape[0]), _LEAST_PRIOR)
+    old[~unseen], new[~unseen] = shift.old, shift.new * (1 - said[unseen].sum())
+    new[unseen] = said[unseen]
+    if said[unseen].sum() >= _MATTERS:
+        low, high = -old, 1 - old
+    else:
+        low[~unseen], high[~unseen] = shift.low, shift.high
+        # As many may be there, and none among the calibration items (95 %).
+        low[unseen], high[unseen] = -_LEAST_PRIOR, max(_MATTERS, 3 / items.n_items)
+    return replace(shift, old=old, new=new, low=low, high=high)
+
+
+def _without(unseen: NDArray[np.bool_], kind: str, output: Matrix) -> Matrix:
+    """Return the output without some columns; rows of probabilities sum to one again."""
+    left = output[:, ~unseen]
+    if kind == "logits":
+        return left
+    total = left.sum(axis=1, keepdims=True)
+    return np.divide(left, total, out=np.full_like(left, 1 / left.shape[1]), where=total > 0)
 
 
 @dataclass(frozen=True)
@@ -235,8 +278,11 @@ def _scored_by_forest(
 
 
 def _with_log_proba(features: Matrix, kind: str, output: Matrix) -> Matrix:
-    P = output if kind == "y_proba" else softmax(output, axis=1)
-    return np.hstack([features, log_probabilities(P, _LEAST_PRIOR)])
+    return np.hstack([features, log_probabilities(_as_proba(kind, output), _LEAST_PRIOR)])
+
+
+def _as_proba(kind: str, output: Matrix) -> Matrix:
+    return output if kind == "y_proba" else softmax(output, axis=1)
 
 
 def _likeliest_prior(P: Matrix, old: Matrix, counts: Matrix) -> Matrix:

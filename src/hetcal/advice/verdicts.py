@@ -20,6 +20,8 @@ LEAST_OF_SECOND_CLASS = 5
 LEVEL = 0.05
 # With 200 items the test of hidden heterogeneity alarms more often than its level says.
 LOCAL_LEVEL = 0.02
+# A share of next to nothing (a model that is never wrong) is no gain that matters to anybody.
+LEAST_GAIN = 1e-5
 
 
 class Answer(StrEnum):
@@ -48,6 +50,9 @@ class Case:
         Whether more items surely help what was tried, so that more could be gained with them.
     level : float
         Of the test.
+    tested : float, optional
+        The part of ``most`` that the test itself leaves; None: all of it. Where this is too small,
+        the test has found nothing that matters, and what else is not ruled out is only open.
     """
 
     p_value: float
@@ -56,6 +61,7 @@ class Case:
     worthwhile: float
     rising: bool = False
     level: float = LEVEL
+    tested: float | None = None
 
     @property
     def answer(self) -> Answer:
@@ -75,6 +81,9 @@ class Case:
         real = self.p_value <= self.level
         if self.most < self.worthwhile and not (real and self.rising):
             return Answer.NO
+        tested = self.most if self.tested is None else self.tested
+        if tested < self.worthwhile and not (real and self.rising):
+            return Answer.UNSURE
         return Answer.YES if real and self.gain > 0 else Answer.UNSURE
 
 
@@ -90,7 +99,7 @@ def decide(global_map: Answer, local: Answer, *, retraining_wins: bool) -> str:
     ----------
     global_map, local : Answer
         Whether a global map pays over the probabilities as they are, and whether a local one pays
-        over the best global map.
+        over the better of that map and none.
     retraining_wins : bool
         Whether a model trained on the calibration items alone beats the best global map, and the
         classifier's probabilities add next to nothing to the features.

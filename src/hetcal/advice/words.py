@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 
 from hetcal.advice.calls import HYBRID
+from hetcal.advice.enough import MOST_ITEMS
 from hetcal.advice.verdicts import (
     COLLECT_MORE,
     GLOBAL_IS_ENOUGH,
     GO_LOCAL,
+    LEAST_GAIN,
     LEAVE_IT,
     RETRAIN,
     Answer,
@@ -36,6 +38,18 @@ _MEANING = {
     "to nothing to it.",
     COLLECT_MORE: "These items do not settle whether a repair would pay.",
 }
+_VOID = (
+    "Something must be settled before anything can be recommended: read the first warning below."
+)
+_LEAVE_IT_HERE = (
+    "The probabilities need no repair for items like these: nothing that was tried could improve "
+    "them by an amount that matters."
+)
+_ANOTHER_BALANCE = (
+    " The new data have another class balance: for them the probabilities need the correction "
+    "below, and every Brier score here is one for the balance of the calibration items."
+)
+_BETTER_OF_BOTH = "the better of that map and the probabilities as they are"
 _BEST_IS_THE_HYBRID = (
     " Of such models the hybrid is clearly the best here: it calibrates little and is in fact a "
     "model trained anew."
@@ -81,6 +95,7 @@ def as_dict(advice: Advice) -> dict[str, Any]:
         "n_items": advice.n_items,
         "n_needed": advice.n_needed,
         "worthwhile": advice.worthwhile,
+        "worthwhile_locally": _plain(advice.worthwhile_locally),
         "best_map": None if advice.evidence is None else advice.evidence.best_map,
         "evidence": [
             {"evidence": name} | {key: _plain(value) for key, value in row.items()}
@@ -97,19 +112,34 @@ def as_dict(advice: Advice) -> dict[str, Any]:
 
 
 def _meaning(advice: Advice) -> str:
+    if _void(advice):
+        return _VOID
+    corrected = _corrected(advice)
+    left_here = advice.verdict == LEAVE_IT and corrected
     hybrid_anew = advice.verdict == RETRAIN and advice.recommended == HYBRID
-    return _MEANING[advice.verdict] + (_BEST_IS_THE_HYBRID if hybrid_anew else "")
+    return (
+        (_LEAVE_IT_HERE if left_here else _MEANING[advice.verdict])
+        + (_BEST_IS_THE_HYBRID if hybrid_anew else "")
+        + (_ANOTHER_BALANCE if corrected else "")
+    )
+
+
+def _void(advice: Advice) -> bool:
+    """Return whether a warning must be settled first; too few items are said to be too few."""
+    return advice.evidence is not None and any(warning.voids for warning in advice.warnings)
+
+
+def _corrected(advice: Advice) -> bool:
+    return advice.prior_shift is not None and bool(advice.prior_shift.shifted.any())
 
 
 def _reasons(advice: Advice) -> list[str]:
     e = advice.evidence
     if e is None:
         return [f"Collect about {advice.n_needed} labelled items, then ask again."]
-    share = f" ({advice.worthwhile / e.brier:.0%} of the Brier score)" if e.brier > 0 else ""
-    matters = f"{advice.worthwhile:.4f}{share}"
     said = [
-        f"Brier score of the probabilities as they are: {e.brier:.4f} on {advice.n_items} items. "
-        f"A gain matters from {matters}.",
+        f"Brier score of the probabilities as they are: {e.brier:.4f} on {advice.n_items} items; "
+        f"{_what_matters(advice, e)}.",
         _global_reason(advice, e),
         _local_reason(advice, e),
         _retraining_reason(e),
@@ -121,12 +151,34 @@ def _reasons(advice: Advice) -> list[str]:
     return said
 
 
+def _what_matters(advice: Advice, e: Evidence) -> str:
+    """Say from where on gains matter: locally it is a share of what a global map leaves."""
+    share = ""
+    if advice.worthwhile > LEAST_GAIN:
+        share = f" ({100 * advice.worthwhile / e.brier:.2g}% of it)"
+    said = f"a gain matters from {advice.worthwhile:.4f}{share}"
+    if f"{advice.worthwhile:.4f}" == f"{advice.worthwhile_locally:.4f}":
+        return said
+    left = ""
+    if advice.worthwhile_locally > LEAST_GAIN:
+        left = (
+            f" ({100 * advice.worthwhile_locally / e.reference_brier:.2g}% of the "
+            f"{e.reference_brier:.4f} that it leaves)"
+        )
+    return (
+        f"{said} for a global map, and from {advice.worthwhile_locally:.4f}{left} for what the "
+        "features add to it"
+    )
+
+
 def _global_reason(advice: Advice, e: Evidence) -> str:
     start = {
         Answer.YES: "A global map helps.",
         Answer.NO: "A global map brings nothing that matters.",
         Answer.UNSURE: "Whether a global map helps is open.",
     }[advice.global_map]
+    if _void(advice):
+        start = "A global map, not to be relied on before the warning above is settled:"
     return (
         f"{start} The best one ({e.best_map}) gains {_interval(e.global_gain)}; that the "
         f"probabilities are right on average has p {_p(e.global_p_value)}"
@@ -141,8 +193,10 @@ def _local_reason(advice: Advice, e: Evidence) -> str:
         Answer.NO: "Looking at the features brings nothing more that matters.",
         Answer.UNSURE: "Whether looking at the features helps is open.",
     }[advice.local]
+    if _void(advice):
+        start = "Looking at the features, no more to be relied on:"
     return (
-        f"{start} The hybrid gains {_interval(e.local_gain)} over the best global map; that a "
+        f"{start} The hybrid gains {_interval(e.local_gain)} over {_BETTER_OF_BOTH}; that a "
         f"global map repairs everything has p {_p(e.local_p_value)}"
         f"{_bound(advice.local, e.local_most)}. Local part of hidden heterogeneity: "
         f"{e.hh_local:.4f} (standard error {e.hh_standard_error:.4f})."
@@ -151,19 +205,23 @@ def _local_reason(advice: Advice, e: Evidence) -> str:
 
 def _bound(answer: Answer, most: float) -> str:
     """Say what is not ruled out, where a gain has not been shown anyway."""
-    return "" if answer is Answer.YES else f"; at most {most:.4f} can be learned from these items"
+    if answer is Answer.YES:
+        return ""
+    return f"; a gain of {most:.4f} is not ruled out (95 %, one-sided)"
 
 
 def _retraining_reason(e: Evidence) -> str:
     gain = e.retraining_gain
     versus = "better" if gain.low > 0 else "worse" if gain.high < 0 else "neither better nor worse"
     said = (
-        f"A forest or boosting trained on these items' features alone is {versus} than the best "
-        f"global map ({_interval(gain)}). To a forest the probabilities add "
+        f"A forest or boosting trained on these items' features alone is {versus} than "
+        f"{_BETTER_OF_BOTH}: {_interval(gain)}. To a forest the probabilities add "
         f"{_interval(e.model_gain)}"
     )
     if e.model_gain.low > 0:
         return f"{said}."
+    if np.isnan(e.reliance_on_model):
+        return f"{said}; the hybrid itself is not clearly better than the class frequencies."
     return f"{said}; {e.reliance_on_model:.0%} of what the hybrid knows would be lost without them."
 
 
@@ -186,15 +244,17 @@ def _data_reason(advice: Advice, e: Evidence) -> str:
         helps = _training_data(advice, gain)
     elif gain.low > 0:
         helps = "more items would help further"
-    elif gain.high < advice.worthwhile:
+    elif gain.high < advice.worthwhile_locally:
         helps = "more items would add little"
     else:
         helps = "whether more items would help it is open"
-    enough = (
-        f"Collect about {advice.n_needed} items, then ask again. "
-        if advice.n_needed is not None
-        else "Enough items to decide. "
-    )
+    if _void(advice):
+        enough = "Settle the warning above, then ask again. "
+    elif advice.n_needed is None:
+        enough = "Enough items to decide. "
+    else:
+        or_more = " or more" if advice.n_needed >= MOST_ITEMS else ""
+        enough = f"Collect about {advice.n_needed} items{or_more}, then ask again. "
     return (
         f"{enough}A forest gained {_interval(gain)} from the second half of the items, so {helps}."
     )
@@ -207,7 +267,7 @@ def _training_data(advice: Advice, gain: Gain) -> str:
             "more rows help: a new model trained on these items and the old model's training data "
             "together should do better still than one trained on these items"
         )
-    if gain.high < advice.worthwhile:
+    if gain.high < advice.worthwhile_locally:
         return "adding the old model's training data to these items promises little"
     return "whether adding the old model's training data to these items would help is open"
 
@@ -215,10 +275,13 @@ def _training_data(advice: Advice, gain: Gain) -> str:
 def _expectation(advice: Advice) -> str:
     if advice.evidence is None:
         return "Do this:"
+    if _void(advice):
+        return "Until then:"
     before, after = advice.evidence.brier, advice.expected_brier
+    where = ", for the old class balance" if _corrected(advice) else ""
     if before == after:
-        return "Do this (Brier score as it is):"
-    return f"Do this (Brier score to expect: {after:.4f} instead of {before:.4f}):"
+        return f"Do this (Brier score as it is{where}):"
+    return f"Do this (Brier score to expect{where}: {after:.4f} instead of {before:.4f}):"
 
 
 def _rule(row: dict) -> str:
@@ -244,7 +307,22 @@ def _rows(e: Evidence, advice: Advice) -> list[tuple]:
         number("brier", "Brier score of the probabilities as they are"),
         number("best_map_brier", f"Brier score of the best global map ({e.best_map}), honest"),
         number("reference_brier", "Brier score of the better of both, which is to be beaten"),
-        ("worthwhile", advice.worthwhile, none, none, none, "smallest gain that matters"),
+        (
+            "worthwhile",
+            advice.worthwhile,
+            none,
+            none,
+            none,
+            "smallest gain of a global map that matters",
+        ),
+        (
+            "worthwhile_locally",
+            advice.worthwhile_locally,
+            none,
+            none,
+            none,
+            "smallest gain over the better of both that matters",
+        ),
         gain("global_gain", "honest gain of the best global map", e.global_p_value),
         number("global_most", "largest gain of a global map that is not ruled out"),
         number("hh_global", "global part of hidden heterogeneity", e.global_p_value),
@@ -258,7 +336,7 @@ def _rows(e: Evidence, advice: Advice) -> list[tuple]:
             e.local_p_value,
             "local part of hidden heterogeneity",
         ),
-        gain("retraining_gain", "honest gain of a model on the features over the best map"),
+        gain("retraining_gain", "honest gain of a model on the features over the better of both"),
         gain("hybrid_over_retrained", "honest gain of the hybrid over that model"),
         gain("model_gain", "honest gain of a forest from seeing the probabilities too"),
         number("reliance_on_model", "share of the hybrid's gain that is lost without the model"),

@@ -39,7 +39,12 @@ def load_model(path: Path) -> LoadedModel:
 
     described = describe_file(path, describe)
     metadata = described["metadata"]
-    if "table" not in metadata:
+    if described["calibrator"].get("kind") == "SupportMonitor":
+        raise InputError(
+            f"{path} is no calibrator but what a monitor has counted (hetcal monitor --history). "
+            "Pass the file of hetcal fit in its place."
+        )
+    if "table" not in metadata or "fit" not in metadata:
         raise InputError(
             f"{path} does not say what the columns of its table were: it was saved from Python. "
             "Load it there with hetcal.load, or make it with hetcal fit."

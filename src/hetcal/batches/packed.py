@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hetcal._exceptions import FileFormatError, InputError
+
 _MOST_KEPT = 4
 _kept: OrderedDict[tuple[str, str], Any] = OrderedDict()
 _lock = threading.RLock()
@@ -30,13 +32,14 @@ class Packed:
     kind: str
     content: bytes = field(repr=False)
     digest: str
+    name: str = "model.hetcal"  # what the user calls the file, for errors
 
     def unpack(self) -> Any:
         """Return what was packed; read at the first call in a process, then kept."""
         key = (self.kind, self.digest)
         with _lock:  # threads of one worker wait for the first, instead of all reading
             if key not in _kept:
-                _kept[key] = _READERS[self.kind](self.content)
+                _kept[key] = _READERS[self.kind](self.content, self.name)
                 _counts["unpacked"] += 1
                 if len(_kept) > _MOST_KEPT:
                     _kept.popitem(last=False)
@@ -62,7 +65,7 @@ def pack_file(path: str | os.PathLike[str], *, with_table: bool) -> Packed:
     """
     content = Path(path).read_bytes()
     kind = "table file" if with_table else "file"
-    return Packed(kind, content, hashlib.sha256(content).hexdigest())
+    return Packed(kind, content, hashlib.sha256(content).hexdigest(), os.fspath(path))
 
 
 def times_unpacked() -> int:
@@ -70,27 +73,35 @@ def times_unpacked() -> int:
     return _counts["unpacked"]
 
 
-def _read_file(content: bytes) -> Any:
+def _read_object(content: bytes, name: str) -> Any:
+    return pickle.loads(content)
+
+
+def _read_file(content: bytes, name: str) -> Any:
     from hetcal.io import load
 
-    return _from_disk(content, load)
+    return _from_disk(content, name, load)
 
 
-def _read_table_file(content: bytes) -> Any:
+def _read_table_file(content: bytes, name: str) -> Any:
     from hetcal.batches.model import load_model
 
-    return _from_disk(content, load_model)
+    return _from_disk(content, name, load_model)
 
 
-def _from_disk(content: bytes, read: Callable[[Path], Any]) -> Any:
+def _from_disk(content: bytes, name: str, read: Callable[[Path], Any]) -> Any:
     with tempfile.TemporaryDirectory(prefix="hetcal-") as folder:
-        path = Path(folder) / "model.hetcal"
+        path = Path(folder) / (Path(name).name or "model.hetcal")
         path.write_bytes(content)
-        return read(path)
+        try:
+            return read(path)
+        except (InputError, FileFormatError) as error:
+            # Nobody but us knows the temporary folder.
+            raise type(error)(str(error).replace(str(path), name)) from None
 
 
-_READERS: dict[str, Callable[[bytes], Any]] = {
-    "object": pickle.loads,
+_READERS: dict[str, Callable[[bytes, str], Any]] = {
+    "object": _read_object,
     "file": _read_file,
     "table file": _read_table_file,
 }

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hetcal.cli import _options as options
-from hetcal.cli._console import results
+from hetcal.cli import _table_input as inputs
+from hetcal.cli._console import errors, results
 from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
     from hetcal.monitor import SupportMonitor
 
 EXIT_ALARM = 3
-_BATCH_ROWS = 50_000
 _TESTS, _REFERENCE = "Tests", "What is usual"
 _GROUPS_SHOWN = 12
+_BLIND = (
+    "Support alone cannot see items far outside the data. Begin with --calibration TABLE, the "
+    "table of hetcal fit, and their distance is watched too."
+)
 
 
 def monitor(
@@ -42,7 +46,7 @@ def monitor(
         typer.Option(
             metavar="TABLE",
             help="The table of hetcal fit. With it, items far outside the data are seen too. "
-            "Needed once; FILE remembers it.",
+            "Needed once; FILE remembers it, and later runs may name it all the same.",
             rich_help_panel=_REFERENCE,
         ),
     ] = None,
@@ -50,7 +54,8 @@ def monitor(
         str | None,
         typer.Option(
             metavar="TABLE",
-            help="Items that hetcal fit has not seen, to compare with instead.",
+            help="Items to compare with instead. None of them may have been in the table of "
+            "hetcal fit, which cannot be checked.",
             rich_help_panel=_REFERENCE,
         ),
     ] = None,
@@ -63,23 +68,25 @@ def monitor(
         ),
     ] = None,
     rate: Annotated[
-        float,
+        float | None,
         typer.Option(
             min=0,
             max=1,
-            help="Share of items flagged while all is well.",
+            help="Share of items flagged while all is well. FILE remembers it.",
+            show_default="0.01",
             rich_help_panel=_TESTS,
         ),
-    ] = 0.01,
+    ] = None,
     alarm_rate: Annotated[
-        float,
+        float | None,
         typer.Option(
             min=0,
             max=1,
-            help="Probability of a false alarm in 10000 items.",
+            help="Probability of a false alarm in 10000 items. FILE remembers it.",
+            show_default="0.01",
             rich_help_panel=_TESTS,
         ),
-    ] = 0.01,
+    ] = None,
     fail_on_alarm: Annotated[
         bool,
         typer.Option("--fail-on-alarm", help="End with exit code 3 while there is an alarm."),
@@ -105,6 +112,7 @@ def monitor(
     ] = 600,
     format: options.Format = None,
     encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -115,29 +123,40 @@ def monitor(
 
     Example: hetcal monitor loans.hetcal new.csv --history loans-history.hetcal --fail-on-alarm
     """
+    from hetcal._exceptions import InputError
+
+    if calibration is not None and held_out is not None:
+        raise InputError("Pass --calibration or --held-out, not both.")
     with bar(f"Loading {model}", quiet=quiet or as_json) as say:
         from hetcal.batches.model import load_model
+        from hetcal.cli._monitor_tables import watch
 
         loaded = load_model(model)
-        reading = {"format": None if format is None else str(format), "encoding": encoding}
+        how = inputs.reading(format, encoding, decimal)
+        settings = {"rate": rate, "alarm_rate": alarm_rate}
+        settings = {name: value for name, value in settings.items() if value is not None}
+        notes: list[str] = []
         with _alone(history, wait, say):
             if history is not None and history.is_file():
-                watcher = _continued(history, loaded, calibration or held_out)
+                watcher = _continued(history, loaded, calibration, held_out, settings, notes)
             else:
-                settings = {"rate": rate, "alarm_rate": alarm_rate}
-                watcher = _started(loaded, calibration, held_out, by, settings, reading)
+                watcher = _started(loaded, calibration, held_out, by, settings, how)
             if reset:
                 watcher.reset()
             before = watcher.stream_.n_seen
-            _stream(watcher, loaded, table, by, leave_missing, reading, say)
+            notes += watch(
+                watcher, loaded, table, by=by, leave_missing=leave_missing, how=how, say=say
+            )
             if history is not None:
                 from hetcal.io import save
 
                 save(watcher, history, metadata={"table": loaded.roles.to_dict()})
+    if len(watcher.scores_) == 1:
+        notes.append(_BLIND)
     if as_json:
-        typer.echo(watcher.to_json())
+        typer.echo(json.dumps(json.loads(watcher.to_json()) | {"notes": notes}, indent=2))
     else:
-        _show(watcher, watcher.stream_.n_seen - before, history, quiet=quiet)
+        _show(watcher, watcher.stream_.n_seen - before, history, notes, quiet=quiet)
     if fail_on_alarm and watcher.alarm_ is not None:
         raise typer.Exit(EXIT_ALARM)
 
@@ -161,13 +180,12 @@ def _started(
     held_out: str | None,
     by: str | None,
     settings: dict[str, Any],
-    reading: dict[str, Any],
+    how: dict[str, Any],
 ) -> SupportMonitor:
     from hetcal._exceptions import InputError
+    from hetcal.cli._monitor_tables import reference_items
     from hetcal.monitor import SupportMonitor
 
-    if calibration is not None and held_out is not None:
-        raise InputError("Pass --calibration or --held-out, not both.")
     if not loaded.has_support:
         raise InputError(
             f"{loaded.facts['method']} has no calibration support to watch. Fit with --method "
@@ -178,101 +196,71 @@ def _started(
     source = calibration or held_out
     if source is None:
         return made.fit()
-    X, output, names = _reference_items(source, loaded, by, reading, labelled=held_out is None)
+    X, output, names = reference_items(source, loaded, by, how, held_out=held_out is not None)
     return made.fit(X, **output, by=names)
 
 
-def _continued(history: Path, loaded: LoadedModel, given: str | None) -> SupportMonitor:
-    import numpy as np
-
+def _continued(
+    history: Path,
+    loaded: LoadedModel,
+    calibration: str | None,
+    held_out: str | None,
+    settings: dict[str, Any],
+    notes: list[str],
+) -> SupportMonitor:
     from hetcal._exceptions import InputError
     from hetcal.io import load
     from hetcal.monitor import SupportMonitor
+    from hetcal.monitor.identity import is_extended, is_same
 
     watcher = load(history)
     if not isinstance(watcher, SupportMonitor):
         raise InputError(f"{history} holds no history but a {type(watcher).__name__}.")
-    if given is not None:
-        raise InputError(
-            f"{history} knows what is usual already. Leave --calibration and --held-out out, or "
-            "begin another file."
-        )
     mine = getattr(loaded.calibrator, "calibrator_", loaded.calibrator)
-    same = type(mine) is type(watcher.calibrator_) and np.array_equal(
-        mine.honest_support(), watcher.calibrator_.honest_support()
-    )
-    if not same:
+    if is_extended(mine, watcher.calibrator_):
+        n, more = (len(c.calibration_labels()) for c in (mine, watcher.calibrator_))
+        notes.append(
+            f"{history} was extended in Python to {more:,} calibration items and is continued with "
+            f"them; the model's own file has {n:,}."
+        )
+    elif not is_same(mine, watcher.calibrator_):
         raise InputError(f"{history} was begun with another calibrator. Begin another file.")
+    for name, given in settings.items():
+        if given != getattr(watcher, name):
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(
+                f"{history} was begun with {option} {getattr(watcher, name):g}; got {given:g}. "
+                f"Leave {option} out, or begin another file."
+            )
+    _check_reference(history, watcher, calibration, held_out, notes)
     return watcher
 
 
-def _reference_items(
-    source: str, loaded: LoadedModel, by: str | None, reading: dict[str, Any], *, labelled: bool
-) -> tuple[Any, dict[str, Any], Any]:
-    import numpy as np
-
-    from hetcal.io.tables import read_table
-
-    frame = read_table(source, **reading)
-    items = loaded.roles.items(frame, leave_missing=True)
-    rows = items.known
-    if labelled:  # as hetcal fit has read them
-        rows = rows & np.array([text is not None for text in _texts(frame, loaded.roles.label)])
-    X = None if items.X is None else items.X[rows]
-    names = None if by is None else np.array(_texts(frame, by), dtype=object)[rows]
-    return X, {items.kind: items.output[rows]}, names
-
-
-def _stream(
+def _check_reference(
+    history: Path,
     watcher: SupportMonitor,
-    loaded: LoadedModel,
-    table: str,
-    by: str | None,
-    leave_missing: bool,
-    reading: dict[str, Any],
-    say: Any,
+    calibration: str | None,
+    held_out: str | None,
+    notes: list[str],
 ) -> None:
-    import numpy as np
-
-    from hetcal.io.tables import open_table
-    from hetcal.io.text import as_text
-
-    roles, n_read = loaded.roles, 0
-    classes = {as_text(label): label for label in roles.classes}
-    with open_table(table, **reading) as source, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for batch in source.batches(_BATCH_ROWS):
-            items = roles.items(batch, first_row=n_read + 1, leave_missing=leave_missing)
-            rows = items.known
-            n_read += len(rows)
-            X = None if items.X is None else items.X[rows]
-            known: dict[str, Any] = {}
-            if roles.label in source.names:
-                labels = [classes.get(text or "") for text in _texts(batch, roles.label)]
-                known["y"] = np.array(labels, dtype=object)[rows]
-            if by is not None:
-                known["by"] = np.array(_texts(batch, by), dtype=object)[rows]
-            if rows.any():
-                watcher.update(X, **{items.kind: items.output[rows]}, **known)
-            say(f"Watching {table}: {n_read:,} rows", source.done())
-
-
-def _texts(table: Any, column: str) -> list[str | None]:
-    """Return a column as text; None where it is blank."""
+    """Let one command line serve the first run and the later ones."""
     from hetcal._exceptions import InputError
-    from hetcal._validation.containers import as_frame
-    from hetcal.io.kinds import as_labels
-    from hetcal.io.selection import listed
 
-    frame: Any = as_frame(table)
-    if column not in frame.columns:
+    if calibration is None and held_out is None:
+        return
+    option = "--held-out" if calibration is None else "--calibration"
+    begun = "--held-out" if watcher.reference == "split" else "--calibration"
+    if option != begun or len(watcher.scores_) == 1:
         raise InputError(
-            f"The table lacks the column {column!r}. It has {listed(list(frame.columns))}."
+            f"{history} was begun without {option} and goes on so. Leave {option} out, or begin "
+            "another file."
         )
-    return as_labels(frame[column])
+    notes.append(f"{history} knows what is usual already; {option} was not read again.")
 
 
-def _show(watcher: SupportMonitor, n_new: int, history: Path | None, *, quiet: bool) -> None:
+def _show(
+    watcher: SupportMonitor, n_new: int, history: Path | None, notes: list[str], *, quiet: bool
+) -> None:
     console = results()
     facts = watcher.summary()
     alarm = facts["alarm"]
@@ -297,13 +285,8 @@ def _show(watcher: SupportMonitor, n_new: int, history: Path | None, *, quiet: b
         f"compared with {facts['reference']['items']:,} items by {' and '.join(facts['scores'])}",
     )
     _show_groups(console, facts)
-    if len(facts["scores"]) == 1:
-        tell(
-            console,
-            "note: support alone cannot see items far outside the data. Begin with --calibration "
-            "TABLE, the table of hetcal fit, and their distance is watched too.",
-            "yellow",
-        )
+    for note in notes:
+        tell(errors(), f"note: {note}", "yellow")
     if history is not None:
         tell(console, f"History in {history}.")
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 from hetcal._exceptions import InputError
 from hetcal.io.selection import listed
-from hetcal.io.text import MISSING
+from hetcal.io.text import MISSING, as_text, infer_column
 
 Fold = Callable[[str], str]
 
@@ -113,6 +115,38 @@ def match_positive(
         )
     other = next(label for label in known if label != chosen[0])
     return ClassMatch([other, chosen[0]], {label: label for label in known}, notes)
+
+
+def class_finder(classes: Sequence[Any]) -> Callable[[str | None], Any]:
+    """Return a function from the text of a later label to its class, None where there is none.
+
+    A text is read as ``hetcal fit`` would read a column of it: 1.0 is 1, and what differs only in
+    case, in spaces or in how truth is written is the same, where no two classes are.
+
+    Examples
+    --------
+    >>> find = class_finder([0, 1])
+    >>> find("1.0"), find(" 0"), find("True"), find("yes"), find(None)
+    (1, 0, 1, None, None)
+    """
+    names = [as_text(label) for label in classes]
+    known = [
+        (same, dict(zip(map(same, names), classes, strict=True)))
+        for same in (str.strip, _folded, _truth_folded)
+        if len(set(map(same, names))) == len(names)
+    ]
+
+    @lru_cache(maxsize=_MOST_CLASSES)
+    def find(text: str | None) -> Any:
+        if text is None:
+            return None
+        for spelled in (text, as_text(infer_column([text])[0])):
+            for same, of_name in known:
+                if same(spelled) in of_name:
+                    return of_name[same(spelled)]
+        return None
+
+    return find
 
 
 def _match(

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal.io.class_columns import class_finder
 from hetcal.io.kinds import as_feature, as_labels, as_table
 from hetcal.io.output_columns import both_classes, missing_rows, read_output, row_numbers
 from hetcal.io.selection import did_you_mean, listed
@@ -119,7 +120,7 @@ class TableRoles:
         frame = as_table(table)
         if frame is None:
             raise TypeError(f"Expected a table with named columns; got {type(table).__name__}.")
-        self._check_columns(frame.columns)
+        self.check_columns(frame.columns)
         logits = self.output_kind == "logits"
         given = read_output(
             frame, self.output, percent=self.percent, logits=logits, first_row=first_row, later=True
@@ -144,17 +145,20 @@ class TableRoles:
         frame = as_table(table)
         if frame is None or self.label not in frame.columns:
             return None
-        classes = {as_text(label).strip(): label for label in self.classes}
-        texts = [None if text is None else text.strip() for text in as_labels(frame[self.label])]
-        unknown = sorted({text for text in texts if text is not None and text not in classes})
+        find = class_finder(self.classes)
+        texts = as_labels(frame[self.label])
+        found = [find(text) for text in texts]
+        unknown = sorted(
+            {t.strip() for t, label in zip(texts, found, strict=True) if t and label is None}
+        )
         if unknown:
+            names = [as_text(label) for label in self.classes]
             raise InputError(
                 f"Column {self.label!r} of the new rows holds {listed(unknown, 3)}; the classes "
-                f"are {listed(list(classes), 5)}. Correct the labels, or leave the column out."
+                f"are {listed(names, 5)}. Correct the labels, or leave the column out."
             )
         known = np.array([text is not None for text in texts], dtype=bool)
-        first = self.classes[0]
-        values = [first if text is None else classes[text] for text in texts]
+        values = [self.classes[0] if label is None else label for label in found]
         return np.array(values, dtype=np.array(self.classes).dtype), known
 
     def _features(
@@ -171,7 +175,8 @@ class TableRoles:
                 unknown |= (values.notna() & ~values.isin(self.levels.get(name, []))).to_numpy()
         return pd.DataFrame(columns), unknown
 
-    def _check_columns(self, names: Sequence[str]) -> None:
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise where columns of the features or of the output are missing."""
         wanted = [*self.output, *self.features]
         absent = [name for name in wanted if name not in set(names)]
         if absent:

@@ -245,7 +245,8 @@ def _similarity_spec(cls: type) -> Spec:
 
 
 def _hybrid_spec(cls: type) -> Spec:
-    spec = plain(cls, names=("_honest_support",), check=_check_hybrid)
+    unknown = ("reliance_on_model_",)
+    spec = plain(cls, names=("_honest_support",), may_miss=unknown, check=_check_hybrid)
 
     def pack(calibrator: HybridCalibrator) -> dict[str, Any]:
         state = spec.pack(calibrator)

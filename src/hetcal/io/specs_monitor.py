@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hetcal.monitor.checks import check_parameters, n_items
 from hetcal.monitor.distance import IsolationScore, NearestScore
 from hetcal.monitor.evidence import BETS
 from hetcal.monitor.labels import LabelSums
+from hetcal.monitor.merging import MOST_ORIGINS
 from hetcal.monitor.ranks import N_BINS
 from hetcal.monitor.reference import LEAST_ITEMS, Reference, Scorer
 from hetcal.monitor.reports import HISTORY
@@ -42,6 +44,8 @@ _COUNTED = (
     "history_",
 )
 _PARTS = {*_SETTINGS, *_COUNTED, "calibrator_", "encoder", "score"}
+# Not in files of old.
+_LATER = {"alarm_share", "origins"}
 _MOST = 1 << 60
 _ALARM = {"time", "who", "test", "score"}
 
@@ -49,6 +53,7 @@ _ALARM = {"time", "who", "test", "score"}
 def _pack(monitor: SupportMonitor) -> dict[str, Any]:
     with monitor.turn:  # another thread may go on counting while the file is written
         state = {name: getattr(monitor, name) for name in (*_SETTINGS, *_COUNTED)}
+        state |= {"alarm_share": monitor._alarm_share, "origins": monitor._origins}
         state = copy.deepcopy(state)
     scorer = monitor.scorer_
     return state | {
@@ -59,7 +64,7 @@ def _pack(monitor: SupportMonitor) -> dict[str, Any]:
 
 
 def _unpack(state: dict[str, Any]) -> SupportMonitor:
-    expect(set(state) == _PARTS, SupportMonitor, "has other parts")
+    expect(set(state) - _LATER == _PARTS, SupportMonitor, "has other parts")
     calibrator = state["calibrator_"]
     known = isinstance(calibrator, SimilarityCalibrator | HybridCalibrator)
     expect(known and hasattr(calibrator, "classes_"), SupportMonitor, "has no calibrator")
@@ -70,11 +75,30 @@ def _unpack(state: dict[str, Any]) -> SupportMonitor:
     monitor.scorer_ = Scorer(calibrator, state["encoder"], state["score"])
     for name in _COUNTED:
         setattr(monitor, name, state[name])
+    monitor._alarm_share = state.get("alarm_share", 1.0)
     _check_score(monitor)
     _check_reference(monitor)
     _check_streams(monitor)
     _check_history(monitor)
+    monitor._origins = state["origins"] if "origins" in state else _likely_origins(monitor)
+    _check_share_and_origins(monitor)
     return monitor
+
+
+def _likely_origins(monitor: SupportMonitor) -> list[str]:
+    """Name what an old file has counted by its first update, which its copies have as well."""
+    if not monitor.n_seen_:
+        return []
+    first = monitor.history_[:1].tobytes()
+    return [hashlib.sha256(first).hexdigest()[:16]]
+
+
+def _check_share_and_origins(monitor: SupportMonitor) -> None:
+    share, origins = monitor._alarm_share, monitor._origins
+    expect(is_number(share, 1e-12, 1.0), monitor, "has an odd share of the alarm rate")
+    good = isinstance(origins, list) and len(origins) <= MOST_ORIGINS
+    good = good and all(isinstance(name, str) and len(name) <= 64 for name in origins)
+    expect(good, monitor, "has odd origins")
 
 
 def _check_score(monitor: SupportMonitor) -> None:

@@ -58,6 +58,9 @@ def extended(
     n_before = len(calibrator.honest_support())
     rng = np.random.default_rng([seed, 3, n_before])
     added = scorer.scores(X, output, old.n_trees, rng)
+    # What may be refused comes before the calibrator changes: else the two would be out of step.
+    named = np.full(n_new, "", dtype=object) if by is None else names_of(by, n_new)
+    top = None if old.top is None else np.append(old.top, top_classes(output, calibrator))
     before = np.arange(n_before) if old.rows is None else old.rows
     rows = np.append(before, n_before + np.arange(n_new))
     calibrator.extend(X, y, **output)
@@ -68,11 +71,7 @@ def extended(
         scores.append(np.append(old.scores[1], added[1]))
         more = None if counted is None else np.append(counted, rng.choice(counted, n_new))
         n_trees.append(more)
-    names = None
-    if old.by is not None:
-        blank = np.full(n_new, "", dtype=object)
-        names = np.append(old.by, blank if by is None else names_of(by, n_new))
-    top = None if old.top is None else np.append(old.top, top_classes(output, calibrator))
+    names = None if old.by is None else np.append(old.by, named)
     return Reference(np.stack(scores), n_trees, top, names, rows)
 
 

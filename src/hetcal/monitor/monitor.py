@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hetcal._validation import check_labels
 from hetcal._validation.containers import as_vector
+from hetcal.monitor import merging
 from hetcal.monitor.alarms import MOST_ALARMS, MonitorTests
 from hetcal.monitor.build import extended, out_of_bag, split, usable
 from hetcal.monitor.checks import (
@@ -162,6 +163,7 @@ class SupportMonitor(MonitorTests):
         reference.by = None if by is None else names_of(by, reference.scores.shape[1])
         self.scorer_, self.reference_ = scorer, usable(reference)
         self._n_items = n_items(self.calibrator_)
+        self._origins = []
         self._start()
         return self
 
@@ -224,6 +226,7 @@ class SupportMonitor(MonitorTests):
         if items.empty:
             return items
         before = len(self.alarms_)
+        merging.begin(self._origins)
         peak, sums = self._test(scores, items["flag"].to_numpy(), y_proba, logits, names, rng)
         if y is not None:
             self.update_labels(X, y, y_proba=y_proba, logits=logits, by=names)
@@ -242,6 +245,7 @@ class SupportMonitor(MonitorTests):
         output = {"y_proba": y_proba} if logits is None else {"logits": logits}
         output = {name: take_rows(value, known) for name, value in output.items()}
         Q = self.calibrator_.predict_proba(take_rows(X, known), **output)
+        merging.begin(self._origins)
         self.stream_.labels.add(Q, codes)
         top = top_classes(output, self.calibrator_)
         for code, stream in self._class_streams(top):
@@ -269,7 +273,8 @@ class SupportMonitor(MonitorTests):
     ) -> Self:
         """Add calibration items to the calibrator and to the reference, and start the tests anew.
 
-        The similarity and the distance score are not learned anew.
+        The similarity and the distance score are not learned anew. What is refused leaves
+        calibrator and monitor as they were.
         """
         self._ensure_fitted()
         if self.reference != "oob" or not hasattr(self.calibrator_, "extend"):
@@ -310,6 +315,10 @@ class SupportMonitor(MonitorTests):
     def merge(self, other: SupportMonitor) -> Self:
         """Add what another process has counted with the same reference.
 
+        Begin the other one empty: with :meth:`shard`, or by loading a file that has counted nothing
+        yet. Monitors that have a counted past in common (two copies of a used file, or one monitor
+        twice) are refused, since that past would be counted twice.
+
         Counts add up. Evidence is combined by the *mean* of the capitals, each weighted by the
         number of processes it comes from: the shards share one reference and so are not
         independent, and a mean of expectations needs no independence. At any one merge a false
@@ -329,8 +338,7 @@ class SupportMonitor(MonitorTests):
                 "SupportMonitor.merge needs monitors with the same reference; these differ. Fit "
                 "one, save it, and load it in every process."
             )
-        if self.window != other.window or self.alarm_rate != other.alarm_rate:
-            raise ValueError("SupportMonitor.merge needs equal window and alarm_rate.")
+        merging.check(self, other)
         self.stream_.merge(other.stream_, self.window)
         for mine, theirs in (
             (self.class_streams_, other.class_streams_),
@@ -341,8 +349,8 @@ class SupportMonitor(MonitorTests):
                     mine[name] = self._empty_stream()
                 if name in mine:
                     mine[name].merge(stream, self.window)
-        joined = np.vstack([self.history_, other.history_])
-        self.history_ = joined[np.argsort(joined[:, 0], kind="stable")][-self.max_history :]
+        self.history_ = merging.history(self.history_, other.history_)[-self.max_history :]
+        self._origins = merging.origins(self._origins, other._origins)
         alarms = sorted(self.alarms_ + other.alarms_, key=lambda alarm: alarm["time"])
         self.alarms_ = alarms[:MOST_ALARMS]
         self._raise(ALL, "evidence", "all", self.stream_.log_evidence >= self._log_bound())

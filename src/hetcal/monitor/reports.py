@@ -49,6 +49,8 @@ class MonitorReports(TakesTurns):
     history_: NDArray[np.float64]
     #: A shard has so small a part of the alarm rate; see ``SupportMonitor.shard``.
     _alarm_share: float = 1.0
+    #: See :mod:`hetcal.monitor.merging`.
+    _origins: list[str]
 
     @in_turn
     def frame(self) -> pd.DataFrame:

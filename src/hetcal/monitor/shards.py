@@ -25,7 +25,7 @@ def new_shard(monitor: Any, number: int, of: int) -> Any:
     for kind in ("class_streams_", "named_streams_"):
         streams = getattr(monitor, kind)
         setattr(shard, kind, {name: stream.emptied() for name, stream in streams.items()})
-    shard.alarms_, shard.history_ = [], monitor.history_[:0]
+    shard.alarms_, shard.history_, shard._origins = [], monitor.history_[:0], []
     return shard
 
 
@@ -39,6 +39,7 @@ class ShardCounts:
     named_streams: dict[str, Stream]
     alarms: list[dict[str, Any]]
     history: NDArray[np.float64]
+    origins: list[str]
 
     @classmethod
     def taken(cls, shard: Any, of: int) -> ShardCounts:
@@ -50,6 +51,7 @@ class ShardCounts:
             {name: _light(stream) for name, stream in shard.named_streams_.items()},
             shard.alarms_,
             shard.history_,
+            shard._origins,
         )
 
     def given_to(self, monitor: Any) -> Any:
@@ -65,6 +67,7 @@ class ShardCounts:
             streams = {name: _whole(s, known.get(name, nobody)) for name, s in counted.items()}
             setattr(shard, kind, streams)
         shard.alarms_, shard.history_ = list(self.alarms), self.history
+        shard._origins = list(self.origins)
         return shard
 
 

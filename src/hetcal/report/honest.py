@@ -165,6 +165,7 @@ def forward_evidence(evidence: Evidence, honest: Honest) -> Evidence:
         "local_p_value": _p_value(local_gain),
         "global_most": max(global_gain.high, 0.0),
         "local_most": max(local_gain.high, 0.0),
+        "local_tested": max(local_gain.high, 0.0),
     }
     if retrained:
         best = min(retrained, key=mean)

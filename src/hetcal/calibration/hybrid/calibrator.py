@@ -37,7 +37,9 @@ from hetcal.calibration.hybrid.stacking import (
 _BASE = "mean-of-maps"
 _N_FOLDS = 5
 _BLOCK_ROWS = 1 << 14
-_LITTLE_RELIANCE = 0.01
+# What counts as hardly any use of the classifier, what it must not exceed even by chance, and how
+# local the hybrid must be for that to be a matter of its calibration items.
+_LITTLE_RELIANCE, _LITTLE_RELIANCE_AT_MOST, _LOCAL = 0.01, 0.05, 0.5
 
 
 class HybridCalibrator(HonestSupport, BaseCalibrator):
@@ -84,8 +86,9 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
         One over the last temperature; above 1 it sharpens.
     reliance_on_model_ : float
         Share of the gain over class frequencies that would be lost without the classifier's
-        probabilities, in [0, 1]. Near zero the calibration set has become a training set, and a
-        warning says so.
+        probabilities, in [0, 1]; NaN where there is no gain that can be told from none. Surely
+        near zero, in a hybrid that is mostly local, the calibration set has become a training
+        set, and a warning says so.
     out_of_sample_proba_ : ndarray of shape (n, K)
         An honest prediction for every calibration item.
     calibration_rows_ : ndarray of shape (m,)
@@ -165,8 +168,8 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
             family.fit(problem)
         said = [family.honest(problem) for family in families]
         self.families_ = families
-        self._weigh(said, problem)
-        self._compare_without_model(said, problem)
+        honest = self._weigh(said, problem)
+        self._compare_without_model(said, honest, problem)
         self._predict_the_rest(features, scores)
         # At once: a file does not keep which tree has seen which item.
         support, n_trees = self._proximity().honest_support(problem)
@@ -261,8 +264,8 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
             "without it. Fit it anew."
         )
 
-    def _weigh(self, said: list[list[Matrix]], problem: Problem) -> None:
-        """Learn weights, share and temperature from honest predictions."""
+    def _weigh(self, said: list[list[Matrix]], problem: Problem) -> Matrix:
+        """Learn weights, share and temperature; return the honest blend before the last step."""
         truth, weight, folds = problem.onehot, problem.weight, problem.folds
         base = self._choose_base(said, problem)
         every = np.stack([base, *(filled(Q, base) for part in said for Q in part)])
@@ -274,6 +277,7 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
         self.inverse_temperature_ = self.recalibration_.inverse_temperature_
         self.out_of_sample_proba_ = self.recalibration_.apply(honest)
         self.experts_ = self._table(every, problem)
+        return honest
 
     def _predict_the_rest(self, features: Matrix, scores: Scores) -> None:
         """Give items of weight 0, from which nothing was learned, an honest prediction too."""
@@ -285,7 +289,9 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
         self.out_of_sample_proba_[self.calibration_rows_] = learned
         self.out_of_sample_proba_[rest] = self._blend(features[rest], rows_of(scores, rest))
 
-    def _compare_without_model(self, said: list[list[Matrix]], problem: Problem) -> None:
+    def _compare_without_model(
+        self, said: list[list[Matrix]], honest: Matrix, problem: Problem
+    ) -> None:
         """Find out what the calibration items could do without the classifier, and say so."""
         alone = [
             Q
@@ -294,8 +300,10 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
             if not family.uses_model
         ]
         alone += [Q for family in self.bystanders_ for Q in family.honest(problem)]
-        self.reliance_on_model_ = reliance(alone, self.out_of_sample_proba_, problem)
-        if self.reliance_on_model_ < _LITTLE_RELIANCE:
+        lost, error = reliance(alone, honest, problem, self.caution)
+        self.reliance_on_model_ = lost
+        sure = lost + 2 * error < _LITTLE_RELIANCE_AT_MOST
+        if lost < _LITTLE_RELIANCE and sure and self.share_ >= _LOCAL:
             warnings.warn(
                 "The calibration set has become a training set: without the classifier's "
                 "probabilities its items predict almost as well "

@@ -16,6 +16,7 @@ _SUM_TO_ONE = 1e3
 _PRIOR_ITEMS = 5.0
 _LEAST_WEIGHT = 0.01
 _SHARES = np.linspace(0.0, 1.0, 41)
+_SURE = 2.0  # standard errors beyond which a gain is told from none
 
 
 def convex_weights(
@@ -112,21 +113,39 @@ def filled(Q: Matrix, base: Matrix) -> Matrix:
     return np.where(np.isnan(Q), base, Q)
 
 
-def reliance(alone: list[Matrix], final: Matrix, problem: Problem) -> float:
+def reliance(
+    alone: list[Matrix], honest: Matrix, problem: Problem, caution: float
+) -> tuple[float, float]:
     """Return the share of the gain over class frequencies that is lost without the classifier.
 
-    ``alone`` are honest predictions of experts that never see p, ``final`` the hybrid's own.
+    ``alone`` are honest predictions of experts that never see p, ``honest`` the hybrid's own. The
+    former are blended as the hybrid blends: with the same caution, towards the class frequencies
+    instead of the global maps.
+
+    Returns
+    -------
+    share : float
+        In [0, 1]; NaN where the hybrid's gain cannot be told from none.
+    error : float
+        Standard error of the share.
     """
     truth, weight = problem.onehot, problem.weight
     known = np.broadcast_to(weight @ truth / weight.sum(), truth.shape)
     said = np.stack([known, *(filled(Q, known) for Q in alone)])
-    without = cross_fitted_blend(said, truth, weight, problem.folds)
+    blend = cross_fitted_blend(said, truth, weight, problem.folds)
+    share = cautious_share(blend, known, truth, weight, caution)
+    without = (1 - share) * known + share * blend
+    gain, gain_error = _mean_and_error(_brier(known, truth) - _brier(honest, truth), weight)
+    if gain <= _SURE * gain_error:
+        return float("nan"), float("nan")
+    lost, lost_error = _mean_and_error(_brier(without, truth) - _brier(honest, truth), weight)
+    return float(np.clip(lost / gain, 0.0, 1.0)), lost_error / gain
 
-    def loss(Q: Matrix) -> float:
-        return float(weight @ _brier(Q, truth) / weight.sum())
 
-    gain = loss(known) - loss(final)
-    return float(np.clip((loss(without) - loss(final)) / gain, 0.0, 1.0)) if gain > 0 else 1.0
+def _mean_and_error(values: Matrix, weight: Matrix) -> tuple[float, float]:
+    w = weight / weight.sum()
+    mean = float(w @ values)
+    return mean, float(np.sqrt(w**2 @ (values - mean) ** 2))
 
 
 def _imagined_mistakes(base: Matrix, blend: Matrix) -> tuple[Matrix, Matrix]:

@@ -1,0 +1,174 @@
+"""The tables of ``hetcal monitor``: what is usual, and what comes in."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetcal._exceptions import InputError
+from hetcal.io.class_columns import class_finder
+from hetcal.io.kinds import as_labels, as_levels, as_table
+from hetcal.io.output_columns import missing_rows, read_output
+from hetcal.io.sampling import RowSampler
+from hetcal.io.selection import listed
+from hetcal.io.tables import open_table, whole_table
+from hetcal.io.text import as_text, is_missing
+
+if TYPE_CHECKING:
+    from hetcal.batches.model import LoadedModel
+    from hetcal.monitor import SupportMonitor
+
+_BATCH_ROWS = 50_000
+_NO_LIMIT = 1 << 60
+
+
+def reference_items(
+    source: str, loaded: LoadedModel, by: str | None, how: dict[str, Any], *, held_out: bool
+) -> tuple[Any, dict[str, Any], Any]:
+    """Return features, output and names of the items to compare with.
+
+    Without ``held_out`` they are the model's own, as hetcal fit has read them; where it has drawn
+    rows of a larger table, the same are drawn again.
+    """
+    roles = loaded.roles
+    table = _usable_rows(source, loaded, by, how, held_out=held_out)
+    names = None if by is None else np.array(texts_of(table, by), dtype=object)
+    inferred = whole_table([table])
+    items = roles.items(inferred)
+    output = {items.kind: items.output}
+    if not held_out:
+        find = class_finder(roles.classes)
+        y = [find(text) for text in texts_of(inferred, roles.label)]
+        _check_same(source, loaded, y, items.X, output)
+    return items.X, output, names
+
+
+def _usable_rows(
+    source: str, loaded: LoadedModel, by: str | None, how: dict[str, Any], *, held_out: bool
+) -> Any:
+    """Return the rows that have a probability; of the table of hetcal fit, those that it used."""
+    roles, drawn = loaded.roles, None if held_out else loaded.record.get("drawn")
+    limit, seed = (_NO_LIMIT, 0) if drawn is None else (drawn["max_rows"], drawn["seed"])
+    sampler, find = RowSampler(limit, seed), class_finder(roles.classes)
+    groups = None if drawn is None else roles.groups
+    needed = {*roles.output, *roles.features, *([] if held_out else [roles.label])}
+    needed |= {name for name in (by, groups) if name is not None}
+    with open_table(source, **how) as reader:
+        columns = [name for name in reader.names if name in needed]
+        for batch in reader.batches(_BATCH_ROWS, columns):
+            usable = ~_without_output(batch, loaded, sampler.n_rows + 1)
+            if not held_out:
+                labels = [find(text) for text in texts_of(batch, roles.label)]
+                usable &= np.array([label is not None for label in labels], dtype=bool)
+            frame: Any = as_table(batch)
+            named = None if groups is None else as_levels(frame[groups]).tolist()
+            sampler.add(batch, usable=usable, groups=named)
+    return sampler.sample().table
+
+
+def _without_output(batch: Any, loaded: LoadedModel, first_row: int) -> NDArray[np.bool_]:
+    roles = loaded.roles
+    frame: Any = as_table(batch)
+    roles.check_columns(frame.columns)
+    logits = roles.output_kind == "logits"
+    given = read_output(
+        frame, roles.output, percent=roles.percent, logits=logits, first_row=first_row, later=True
+    )
+    return missing_rows(given)
+
+
+def _check_same(
+    source: str, loaded: LoadedModel, y: list[Any], X: Any, output: dict[str, Any]
+) -> None:
+    """Raise where a table does not hold the model's own items."""
+    from hetcal.monitor.checks import calibrator_inside, check_same_items
+
+    calibrator = calibrator_inside(loaded.calibrator)
+    expected = calibrator.calibration_labels()
+    same = len(y) == len(expected) and np.array_equal(np.array(y, expected.dtype), expected)
+    if same:
+        try:
+            check_same_items(calibrator, len(expected), X, output)
+        except ValueError:
+            same = False
+    if not same:
+        raise InputError(
+            f"--calibration {source} does not hold the {len(expected):,} items that the model was "
+            "fitted on, in their order. Pass the table of hetcal fit as it was then, or compare "
+            "with rows that it has not seen: --held-out TABLE."
+        )
+
+
+def watch(
+    watcher: SupportMonitor,
+    loaded: LoadedModel,
+    table: str,
+    *,
+    by: str | None,
+    leave_missing: bool,
+    how: dict[str, Any],
+    say: Any,
+) -> list[str]:
+    """Let a monitor see the rows of a table; return what is to be said about them."""
+    roles, n_read = loaded.roles, 0
+    labels = _Labels(loaded)
+    with open_table(table, **how) as source, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for batch in source.batches(_BATCH_ROWS):
+            items = roles.items(batch, first_row=n_read + 1, leave_missing=leave_missing)
+            rows = items.known
+            n_read += len(rows)
+            X = None if items.X is None else items.X[rows]
+            known: dict[str, Any] = {}
+            if roles.label in source.names:
+                known["y"] = labels.read(texts_of(batch, roles.label))[rows]
+            if by is not None:
+                known["by"] = np.array(texts_of(batch, by), dtype=object)[rows]
+            if rows.any():
+                watcher.update(X, **{items.kind: items.output[rows]}, **known)
+            say(f"Watching {table}: {n_read:,} rows", source.done())
+    return labels.notes()
+
+
+class _Labels:
+    """Reads labels as hetcal fit does, and counts those that it cannot place."""
+
+    def __init__(self, loaded: LoadedModel):
+        self._roles, self._find = loaded.roles, class_finder(loaded.roles.classes)
+        self._n_given = 0
+        self._unknown: dict[str | None, int] = {}
+
+    def read(self, texts: list[str | None]) -> NDArray:
+        """Return the class of each text, None where there is none."""
+        found = [self._find(text) for text in texts]
+        for text, label in zip(texts, found, strict=True):
+            given = label is not None or not is_missing(text)
+            self._n_given += given
+            if given and label is None:
+                self._unknown[text] = self._unknown.get(text, 0) + 1
+        return np.array(found, dtype=object)
+
+    def notes(self) -> list[str]:
+        """Say how many labels are of no class."""
+        n = sum(self._unknown.values())
+        if not n:
+            return []
+        classes = [as_text(label) for label in self._roles.classes]
+        return [
+            f"{n:,} of {self._n_given:,} labels in {self._roles.label!r} are no class of the model "
+            f"and were left out: {listed(sorted(map(str, self._unknown)), 3)}. The classes are "
+            f"{listed(classes, 5)}."
+        ]
+
+
+def texts_of(table: Any, column: str) -> list[str | None]:
+    """Return a column as text; None where it is blank."""
+    frame: Any = as_table(table)
+    if column not in frame.columns:
+        raise InputError(
+            f"The table lacks the column {column!r}. It has {listed(list(frame.columns))}."
+        )
+    return as_labels(frame[column])

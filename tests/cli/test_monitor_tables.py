@@ -1,0 +1,215 @@
+"""The tables of ``hetcal monitor``, and one command line for the first run and the later ones."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hetcal
+from hetcal.batches import load_model
+from hetcal.io import describe
+
+FIT = ("--label", "y", "--proba", "p_*", "--method", "swc", "--quiet")
+
+
+def make_rows(n: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.1, 0.9, n).round(6)
+    X = rng.normal(size=(n, 2)).round(6)
+    y = (rng.random(n) < p).astype(int)
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "p_0": 1 - p, "p_1": p, "y": y})
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Return a folder with a table, a model of it, new rows, and a model of some of its rows."""
+    from hetcal.cli import main
+
+    place = tmp_path_factory.mktemp("monitor")
+    rows = make_rows(120, 0)
+    rows.insert(0, "who", [f"c{i // 2}" for i in range(120)])
+    rows["y"] = rows["y"].astype("Int64")
+    rows.loc[[3, 40], "y"] = None
+    rows.to_csv(place / "cal.csv", index=False)
+    rows.to_parquet(place / "cal.parquet", index=False)
+    make_rows(60, 1).to_csv(place / "new.csv", index=False)
+    few = ("--max-rows", "50", "--seed", "7")
+    for name, more in (
+        ("m", ("--drop", "who")),
+        ("few", (*few, "--drop", "who")),
+        ("groups", (*few, "--groups", "who")),
+    ):
+        words = ("fit", place / "cal.csv", *FIT, *more, "-o", place / f"{name}.hetcal")
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in words])
+        assert not ended.value.code
+    return place
+
+
+def said(capsys) -> tuple[dict, str]:
+    captured = capsys.readouterr()
+    return json.loads(captured.out) if captured.out else {}, " ".join(captured.err.split())
+
+
+@pytest.mark.parametrize("spelled", [("0.0", "1.0"), (" 0", "1.0"), ("False", "TRUE")])
+def test_labels_are_read_as_fit_reads_them(call, place, tmp_path, capsys, spelled):
+    new = pd.read_csv(place / "new.csv")
+    assert call("monitor", place / "m.hetcal", place / "new.csv", "--json") == 0
+    expected = said(capsys)[0]["labels"]
+    new.assign(y=np.array(spelled)[new["y"]]).to_csv(tmp_path / "new.csv", index=False)
+    assert call("monitor", place / "m.hetcal", tmp_path / "new.csv", "--json") == 0
+    facts = said(capsys)[0]
+    assert facts["labels"] == expected
+    assert expected["n"] == 60
+    assert not any("no class" in note for note in facts["notes"])
+
+
+def test_labels_of_no_class_are_counted(call, place, tmp_path, capsys):
+    new = pd.read_csv(place / "new.csv").astype({"y": object})
+    new.loc[:9, "y"], new.loc[10:12, "y"] = "yes", "NA"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    assert call("monitor", place / "m.hetcal", tmp_path / "new.csv", "--json") == 0
+    facts = said(capsys)[0]
+    assert facts["labels"]["n"] == 47
+    assert any("10 of 57 labels in 'y' are no class" in note for note in facts["notes"])
+    assert call("monitor", place / "m.hetcal", tmp_path / "new.csv") == 0
+    assert "10 of 57 labels" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("model", ["few", "groups"])
+@pytest.mark.parametrize("table", ["cal.csv", "cal.parquet"])
+def test_rows_that_fit_has_drawn_are_drawn_again(call, place, capsys, model, table):
+    words = ("monitor", place / f"{model}.hetcal", place / "new.csv", "--json")
+    assert call(*words, "--calibration", place / table) == 0
+    facts = said(capsys)[0]
+    assert facts["scores"] == ["support", "distance"]
+    assert 30 <= facts["reference"]["items"] <= 50
+
+
+def test_another_table_is_no_calibration_table(call, place, tmp_path, capsys):
+    rows = pd.read_csv(place / "cal.csv")
+    rows[::-1].to_csv(tmp_path / "turned.csv", index=False)
+    rows.assign(y=1 - rows["y"]).to_csv(tmp_path / "flipped.csv", index=False)
+    for name in ("turned.csv", "flipped.csv"):
+        words = ("--calibration", tmp_path / name)
+        assert call("monitor", place / "m.hetcal", place / "new.csv", *words) == 2
+        _, err = said(capsys)
+        assert "118 items that the model was fitted on" in err
+        assert "--held-out" in err
+        assert "reference=" not in err
+
+
+def test_one_command_line_serves_every_run(call, place, tmp_path, capsys):
+    past = tmp_path / "h.hetcal"
+    words = ("monitor", place / "m.hetcal", place / "new.csv", "--history", past)
+    same = ("--calibration", place / "cal.csv", "--rate", "0.05", "--json")
+    for seen in (60, 120):
+        assert call(*words, *same) == 0
+        facts, _ = said(capsys)
+        assert (facts["seen"], facts["rate"]) == (seen, 0.05)
+    assert any("--calibration was not read again" in note for note in facts["notes"])
+    for more, told in (
+        (("--rate", "0.01"), "begun with --rate 0.05; got 0.01"),
+        (("--alarm-rate", "0.5"), "begun with --alarm-rate 0.01; got 0.5"),
+        (("--held-out", place / "new.csv"), "begun without --held-out"),
+        (("--held-out", "a.csv", "--calibration", "b.csv"), "not both"),
+    ):
+        assert call(*words, *more) == 2
+        assert told in said(capsys)[1]
+    assert hetcal.load(past).n_seen_ == 120
+
+
+def test_calibration_cannot_be_added_to_a_history(call, place, tmp_path, capsys):
+    words = ("monitor", place / "m.hetcal", place / "new.csv", "--history", tmp_path / "h.hetcal")
+    assert call(*words) == 0
+    capsys.readouterr()
+    assert call(*words, "--calibration", place / "cal.csv") == 2
+    assert "begun without --calibration" in said(capsys)[1]
+
+
+def test_a_decimal_comma(call, place, tmp_path, capsys):
+    for name in ("new", "cal"):
+        pd.read_csv(place / f"{name}.csv").to_csv(
+            tmp_path / f"{name}.csv", index=False, decimal=",", sep=";"
+        )
+    facts = []
+    for folder, more in ((place, ()), (tmp_path, ("--decimal", ","))):
+        words = ("--calibration", folder / "cal.csv", "--json", *more)
+        assert call("monitor", place / "m.hetcal", folder / "new.csv", *words) == 0
+        facts.append(said(capsys)[0])
+    assert facts[0] == facts[1]
+
+
+def test_a_history_is_no_model(call, place, tmp_path, capsys):
+    past = tmp_path / "h.hetcal"
+    assert call("monitor", place / "m.hetcal", place / "new.csv", "--history", past) == 0
+    capsys.readouterr()
+    for words in (
+        ("monitor", past, place / "new.csv"),
+        ("apply", past, place / "new.csv", "-o", tmp_path / "out.csv"),
+    ):
+        assert call(*words) == 2
+        assert "h.hetcal is no calibrator but what a monitor has counted" in said(capsys)[1]
+
+
+def test_the_users_file_is_named_in_errors(place, tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "mine.hetcal"
+    hetcal.save(load_model(place / "m.hetcal").calibrator, path)
+    with pytest.raises(ValueError, match="saved from Python") as told:
+        hetcal.batches.BatchCalibrator(path)
+    assert str(told.value).startswith(f"{path} does not say")
+
+
+def test_a_model_with_flipped_labels_is_another_one(call, place, tmp_path, capsys):
+    """Support does not depend on labels, where the similarity does not."""
+    rows = pd.read_csv(place / "cal.csv").dropna().drop(columns="who")
+    words = (
+        "monitor",
+        tmp_path / "0.hetcal",
+        place / "new.csv",
+        "--history",
+        tmp_path / "h.hetcal",
+    )
+    for flip in (0, 1):
+        y = rows["y"].to_numpy(dtype=int) ^ flip
+        swc = hetcal.SimilarityCalibrator("rbf").fit(
+            rows[["a", "b"]], y, y_proba=rows[["p_0", "p_1"]].to_numpy()
+        )
+        metadata = describe(place / "m.hetcal")["metadata"]
+        hetcal.save(swc, tmp_path / f"{flip}.hetcal", metadata=metadata)
+    assert call(*words) == 0
+    assert call(*words) == 0
+    capsys.readouterr()
+    assert call(words[0], tmp_path / "1.hetcal", *words[2:]) == 2
+    assert "another calibrator" in said(capsys)[1]
+
+
+def test_an_extended_history_goes_on(call, place, tmp_path, capsys):
+    past, model = tmp_path / "h.hetcal", place / "m.hetcal"
+    words = (place / "new.csv", "--history", past, "--json")
+    assert call("monitor", model, *words, "--calibration", place / "cal.csv") == 0
+    said(capsys)
+    monitor, more = hetcal.load(past), make_rows(40, 5)
+    output = more[["p_0", "p_1"]].to_numpy()
+    monitor.extend(more[["a", "b"]], more["y"], y_proba=output)
+    hetcal.save(monitor, past)
+    assert call("monitor", model, *words) == 0
+    facts, _ = said(capsys)
+    assert facts["seen"] == 120
+    assert any("extended in Python to 158" in note for note in facts["notes"])
+    metadata = describe(model)["metadata"]
+    hetcal.save(monitor.calibrator_, tmp_path / "m2.hetcal", metadata=metadata)
+    assert call("monitor", tmp_path / "m2.hetcal", *words) == 0
+    facts, _ = said(capsys)
+    assert facts["seen"] == 180
+    assert not facts["notes"]
+    platt = ("--method", "platt", "-o", tmp_path / "platt.hetcal")
+    assert call("fit", place / "cal.csv", *FIT[:4], *platt, "--quiet") == 0
+    for other in (place / "few.hetcal", tmp_path / "platt.hetcal"):
+        capsys.readouterr()
+        assert call("monitor", other, *words) == 2
+        assert "another calibrator" in said(capsys)[1]
