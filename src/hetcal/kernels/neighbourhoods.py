@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
-from hetcal._compat import openmp
+from hetcal._compat import neighbour_search
 
 Matrix = NDArray[np.float64]
 Indexes = NDArray[np.int64]
@@ -56,8 +56,8 @@ def hellinger_balls(P: Matrix, centres: Matrix, radius: float = 0.1) -> tuple[In
     if np.isinf(radius):
         indptr = np.arange(n_centres + 1, dtype=np.int64) * n_items
         return indptr, np.tile(np.arange(n_items, dtype=np.int64), n_centres)
-    search = NearestNeighbors(radius=radius * np.sqrt(2)).fit(np.sqrt(P))
-    with openmp():
+    with neighbour_search():
+        search = NearestNeighbors(radius=radius * np.sqrt(2)).fit(np.sqrt(P))
         members = search.radius_neighbors(np.sqrt(centres), return_distance=False)
     indptr = np.zeros(n_centres + 1, np.int64)
     np.cumsum([len(m) for m in members], out=indptr[1:])
@@ -163,8 +163,9 @@ def nearest_leader(leaders: Matrix, P: Matrix, spacing: float = 0.01) -> Indexes
     cell = np.full(len(P), -1, np.int64)
     if len(leaders) == 0 or len(P) == 0:
         return cell
-    search = NearestNeighbors(n_neighbors=1, algorithm="ball_tree").fit(np.sqrt(leaders))
-    distance, nearest = search.kneighbors(np.sqrt(P))
+    with neighbour_search():
+        search = NearestNeighbors(n_neighbors=1, algorithm="ball_tree").fit(np.sqrt(leaders))
+        distance, nearest = search.kneighbors(np.sqrt(P))
     near = distance[:, 0] <= spacing * np.sqrt(2)
     cell[near] = nearest[near, 0]
     return cell
@@ -254,5 +255,6 @@ def _hellinger_from_roots(roots: Matrix, root: Matrix) -> NDArray[np.float64]:
 def _distance_to_nearest(roots: Matrix, leaders: Matrix) -> NDArray[np.float64]:
     if len(leaders) == 0:
         return np.full(len(roots), np.inf)
-    search = NearestNeighbors(n_neighbors=1, algorithm="ball_tree").fit(leaders)
-    return search.kneighbors(roots)[0][:, 0] / np.sqrt(2)
+    with neighbour_search():
+        search = NearestNeighbors(n_neighbors=1, algorithm="ball_tree").fit(leaders)
+        return search.kneighbors(roots)[0][:, 0] / np.sqrt(2)

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import cosine_similarity, euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from hetcal._compat import openmp
+from hetcal._compat import neighbour_search
 from hetcal.kernels.votes import (
     Ballot,
     Voters,
@@ -158,7 +158,7 @@ class EuclideanSimilarity(MetricSimilarity):
         if self.duplicates == "paper":
             return super().neighbours(Z, n_neighbors)
         k = min(n_neighbors, self.n_items_)
-        with openmp():
+        with neighbour_search():
             distance, index = self.index_.kneighbors(self._scaled(Z), n_neighbors=k)
         return Neighbours(index, 1.0 / np.maximum(distance, self.floor_))
 
@@ -181,7 +181,7 @@ class EuclideanSimilarity(MetricSimilarity):
         if not self._by_index(voters, rule):
             return super().honest_vote(voters, rule)
         k = min(rule.n_neighbors, self.n_items_ - 1)  # type: ignore[type-var]
-        with openmp():
+        with neighbour_search():
             distance, index = self.index_.kneighbors(n_neighbors=k)  # leaves each item itself out
         return vote_with_neighbours(index, 1.0 / np.maximum(distance, self.floor_), voters, rule)
 

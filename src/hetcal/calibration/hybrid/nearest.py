@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from hetcal._compat import openmp
+from hetcal._compat import neighbour_search
 from hetcal.calibration.base import Matrix, Scores
 from hetcal.calibration.hybrid.families import Family, shares
 from hetcal.calibration.hybrid.problem import Problem
@@ -42,7 +42,7 @@ class NeighbourFamily(Family):
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
         """Vote among the nearest items of each new item."""
         Z = self.space_.transform(features, scores)
-        with openmp():
+        with neighbour_search():
             near = self.index_.kneighbors(Z, n_neighbors=self._most(0))
         return self._votes(*near)
 
@@ -50,7 +50,7 @@ class NeighbourFamily(Family):
         """Vote among the nearest other items."""
         if problem.grouped:
             return self.cross_fitted(problem)
-        with openmp():
+        with neighbour_search():
             near = self.index_.kneighbors(n_neighbors=self._most(1))
         return self._votes(*near)
 
