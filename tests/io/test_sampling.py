@@ -283,3 +283,20 @@ def test_rows_are_drawn_from_files(path, log):
     sample = draw_rows(read_batches(path, 400), 100)
     table = sample.table if isinstance(sample.table, pd.DataFrame) else sample.table.to_pandas()
     np.testing.assert_array_equal(table["income"].astype(float), log["income"].iloc[sample.rows])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_labels_with_a_decimal_point_are_whole_numbers(tmp_path, ending):
+    """As a whole table gives them: pandas writes 1.0 where some labels are missing."""
+    log = make_log(400)
+    log["outcome"] = np.where(np.arange(400) % 7 == 0, np.nan, np.arange(400) % 2)
+    log = log.rename(columns={"p_no": "p_0", "p_yes": "p_1"})
+    path = tmp_path / f"log.{ending}"
+    if ending == "csv":
+        log.to_csv(path, index=False)
+    else:
+        log.to_parquet(path)
+    whole = draw_problem(path, max_rows=1000, **ROLES)
+    part = draw_problem(path, max_rows=100, **ROLES)
+    assert list(part.classes) == list(whole.classes)
+    assert set(np.asarray(part.y).tolist()) == set(np.asarray(whole.y).tolist())

@@ -31,7 +31,7 @@ from hetcal.io.sampling import MAX_ROWS, RowSampler
 from hetcal.io.selection import one_column, select_columns
 from hetcal.io.stream_scores import StreamScores
 from hetcal.io.tables import BATCH_ROWS, Reader, open_table, whole_table
-from hetcal.io.text import MISSING
+from hetcal.io.text import MISSING, infer_column
 
 _FEW_ITEMS = 100
 _CELLS_PER_BATCH = 1_000_000
@@ -256,9 +256,13 @@ class _Stream:
 
 
 def _label_texts(column: nw.Series) -> NDArray:
-    """Return :func:`hetcal.io.kinds.as_labels` of a long column that holds few different values."""
+    """Return :func:`hetcal.io.kinds.as_labels` of a long column that holds few different values.
+
+    Cells of a CSV file are read one by one as a whole column would be: 1.0 is 1.
+    """
     codes, distinct = pd.factorize(values_of(column))
-    texts = as_labels(nw.new_series("", distinct, backend="pandas"))
+    cells = [infer_column([v])[0] if isinstance(v, str) and v.strip() else v for v in distinct]
+    texts = as_labels(nw.new_series("", np.array(cells, dtype=object), backend="pandas"))
     return np.array([*texts, None], dtype=object)[codes]  # the code of nothing is -1
 
 
