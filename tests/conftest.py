@@ -32,6 +32,7 @@ def pytest_report_header() -> str:
 # What the two cores share is tested kernel by kernel (tests/kernels), on both.
 _THOUSANDS_OF_FORESTS = (
     "tests/heterogeneity/test_estimator",
+    "tests/heterogeneity/test_backends",
     "swc-hh",
     "test_subgroups",
     "test_diagnose",
