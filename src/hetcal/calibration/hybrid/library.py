@@ -28,7 +28,7 @@ FAMILIES = ("proximity", "forests", "neighbours", "kernel", "boosting")
 _ISOTONIC_ITEMS = 200
 _ISOTONIC_ITEMS_PER_CLASS = 100
 # Retrained trees are for tables: with more features than this they added nothing to the votes of
-# similar items where the recipe was chosen, and took six times as long as all the rest.
+# similar items where the recipe was chosen, and took several times as long as all the rest.
 _TABLE_FEATURES = 300
 # Boosting is admitted while it takes seconds: items x features x classes, and trees per round.
 _BOOSTING_COST = 1_500_000
