@@ -6,6 +6,7 @@ Needs playwright (``pip install 'hetcal[browser]'``) and Debian's chromium; noth
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import pytest
@@ -207,8 +208,10 @@ def test_it_prints(opened, tmp_path):
 
 def test_copy_and_save(opened, report):
     page = opened()
-    page.locator("button.copy").first.click()
-    assert page.locator("button.copy").first.text_content() in ("Copied", "Selected")
+    button = page.locator("button.copy").first
+    button.click()
+    # The clipboard answers a moment later; raises where it never does.
+    button.filter(has_text=re.compile("^(Copied|Selected)$")).wait_for(timeout=5000)
     with page.expect_download() as download:
         page.locator("#save").click()
     saved = download.value.path()
