@@ -10,12 +10,17 @@ from sklearn.svm import LinearSVC
 
 from hetcal import HybridCalibrator, VectorScaling, get_calibrator
 from hetcal.calibration.base import Scores
-from hetcal.calibration.hybrid import kernel_machine
+from hetcal.calibration.hybrid import kernel_machine, library
 from hetcal.calibration.hybrid.families import GlobalFamily
 from hetcal.calibration.hybrid.kernel_machine import KernelFamily
 from hetcal.calibration.hybrid.nearest import NeighbourFamily
 from hetcal.calibration.hybrid.problem import Problem, make_folds
-from hetcal.calibration.hybrid.retrained import BoostingFamily, CalibratorFamily, ModelFamily
+from hetcal.calibration.hybrid.retrained import (
+    BoostingFamily,
+    CalibratorFamily,
+    ModelFamily,
+    WideBoostingFamily,
+)
 from hetcal.calibration.uncalibrated import Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
 
@@ -44,6 +49,8 @@ def with_label(problem, row, label):
         KernelFamily(with_model=False),
         NeighbourFamily(((5, 3.0), (10, 1.0)), logs=False),
         BoostingFamily("boosting-small"),
+        WideBoostingFamily(),
+        WideBoostingFamily(with_model=False),
         ModelFamily("model", LogisticRegression()),
         CalibratorFamily("swc", get_calibrator("swc")),
         CalibratorFamily("vector", VectorScaling()),
@@ -198,3 +205,52 @@ def test_hard_zeros_with_many_classes():
     honest = ((hybrid.out_of_sample_proba_ - np.eye(26)[y]) ** 2).sum(axis=1).mean()
     assert np.isfinite(hybrid.predict_proba(X, y_proba=P)).all()
     assert honest < 0.8 * ((P - np.eye(26)[y]) ** 2).sum(axis=1).mean()
+
+
+def wide(n_features, n_classes=2, n=80, seed=0):
+    data = make_hidden_heterogeneity(n, n_classes=n_classes, random_state=seed)
+    more = np.random.default_rng(seed).normal(size=(n, n_features - data.X.shape[1]))
+    return np.hstack([data.X, more]), data
+
+
+@pytest.mark.parametrize(
+    ("n_features", "n_classes", "expected"),
+    [
+        (300, 2, {"boosting", "boosting-small"}),
+        (301, 2, {"wide-boosting", "wide-boosting-x"}),
+        (301, 3, {"wide-boosting-x"}),
+        (301, 11, set()),
+    ],
+)
+def test_the_kind_of_boosting_follows_the_number_of_columns(n_features, n_classes, expected):
+    X, data = wide(n_features, n_classes)
+    hybrid = HybridCalibrator(n_estimators=5).fit(X, data.y, y_proba=data.y_proba)
+    assert {name for name in hybrid.experts_.index if "boosting" in name} == expected
+    assert not hybrid.experts_.loc[[n for n in expected if n.endswith("-x")], "uses_model"].any()
+
+
+def test_wide_boosting_is_left_out_where_it_would_take_minutes(monkeypatch):
+    monkeypatch.setattr(library, "_WIDE_BOOSTING_COST", 80 * 301)
+    X, data = wide(302)
+    hybrid = HybridCalibrator(n_estimators=5).fit(X, data.y, y_proba=data.y_proba)
+    assert not any("boosting" in name for name in hybrid.experts_.index)
+
+
+def test_wide_boosting_on_shuffled_labels_has_no_say():
+    weight = []
+    for seed in range(4):
+        X, data = wide(320, n=300, seed=seed)
+        y = np.random.default_rng(seed).permutation(data.y)
+        hybrid = HybridCalibrator("wide-boosting", n_estimators=5)
+        table = hybrid.fit(X, y, y_proba=data.y_proba).experts_
+        weight.append(table.loc[["wide-boosting", "wide-boosting-x"], "weight"].sum())
+    assert np.mean(weight) < 0.1
+
+
+def test_wide_boosting_with_a_class_that_nobody_has():
+    X, data = wide(310, n=60)
+    P = np.column_stack([data.y_proba, np.zeros(60)])
+    hybrid = HybridCalibrator("wide-boosting", n_estimators=5, classes=[0, 1, 2])
+    Q = hybrid.fit(X, data.y, y_proba=P).predict_proba(X[:4], y_proba=P[:4])
+    assert Q.shape == (4, 3)
+    np.testing.assert_allclose(Q.sum(axis=1), 1)

@@ -282,6 +282,49 @@ def test_fewer_items_than_leaves_say(path):
         hetcal.load(path)
 
 
+TREE_ATTACKS = {
+    "a column that is not there": ("column", lambda a: np.where(a == a.max(), 312, a)),
+    "a negative column": ("column", lambda a: a - 1 - a.min()),
+    "nodes that are missing": ("column", lambda a: a[:, :, :-1]),
+    "thresholds that are missing": ("threshold", lambda a: a[:, :, :-1]),
+    "a threshold that is no number": ("threshold", lambda a: a * np.nan),
+    "leaves that are missing": ("value", lambda a: a[:, :, :-1]),
+    "values that are no numbers": ("value", lambda a: a + np.inf),
+    "a tree too few": ("value", lambda a: a[:-1]),
+    "first scores for other classes": ("start", lambda a: np.append(a, 0.0)),
+    "a class twice": ("classes_", lambda a: a * 0),
+}
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory) -> Path:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    X, P = rng.normal(size=(60, 310)) + y[:, None], rng.dirichlet(np.ones(2), 60)
+    hybrid = hetcal.HybridCalibrator("wide-boosting", n_estimators=4).fit(X, y, y_proba=P)
+    path = tmp_path_factory.mktemp("wide") / "c.hetcal"
+    hetcal.save(hybrid, path)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
+@pytest.mark.parametrize("attack", TREE_ATTACKS)
+def test_complete_trees_that_no_fit_could_have_made(attack, wide, tmp_path):
+    name, edit = TREE_ATTACKS[attack]
+    path = tmp_path / "c.hetcal"
+    path.write_bytes(wide.read_bytes())
+
+    def spoil(state, arrays):
+        families = [family["state"] for family in state["families_"]]
+        trees = next(f["fitted_"] for f in families if "fitted_" in f)["state"]
+        place = trees[name]["index"]
+        arrays[place] = edit(arrays[place]).astype(arrays[place].dtype)
+
+    change(path, spoil)
+    with pytest.raises(hetcal.FileFormatError, match="c.hetcal: "):
+        hetcal.load(path)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="limits memory as Unix does")
 def test_mutations_are_refused_or_work():
     """The everyday part of ``benchmarks/fuzz_load.py --mutations 10000``."""

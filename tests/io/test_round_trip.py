@@ -265,3 +265,15 @@ def test_the_date_can_be_given_from_outside(data, tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     hetcal.save(data.fitted(hetcal.PlattScaling()), tmp_path / "c")
     assert describe(tmp_path / "c")["made"]["date"] == "1970-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_wide_boosting(n_classes, tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 90)
+    X = rng.normal(size=(90, 310)) + y[:, None]
+    P = rng.dirichlet(np.ones(n_classes), 90)
+    hybrid = hetcal.HybridCalibrator("wide-boosting", n_estimators=4).fit(X, y, y_proba=P)
+    assert hybrid.experts_.loc["wide-boosting-x", "weight"] > 0
+    loaded = reloaded(hybrid, tmp_path)
+    assert_same(answers(hybrid, X[:7], P[:7]), answers(loaded, X[:7], P[:7]))

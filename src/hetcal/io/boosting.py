@@ -1,4 +1,4 @@
-"""Boosted trees as plain arrays: what a file keeps of scikit-learn's gradient boosting."""
+"""Boosted trees as plain arrays: what a file keeps of gradient boosting."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hetcal.io.forests import check_trees
 from hetcal.io.spec import Spec, expect, in_range, is_array, plain
+from hetcal.kernels.boosting import AdditiveTrees
 
 Matrix = NDArray[np.float64]
 
@@ -131,7 +132,25 @@ def _check(trees: BoostedTrees) -> None:
     expect(np.isfinite(trees.value).all(), trees, "has values that are no numbers")
 
 
-SPECS = [plain(BoostedTrees, check=_check)]
+def _check_complete(trees: AdditiveTrees) -> None:
+    expect(is_array(trees.classes_, "i", (None,)), trees, "has wrong classes")
+    K = len(trees.classes_)
+    expect(K >= 2 and len(np.unique(trees.classes_)) == K, trees, "has wrong classes")
+    S = 1 if K == 2 else K
+    finite = is_array(trees.start, "f", (S,)) and bool(np.isfinite(trees.start).all())
+    expect(finite, trees, "has wrong first scores")
+    expect(is_array(trees.column, "i", (None, S, None)), trees, "has wrong columns")
+    T, _, n_nodes = trees.column.shape
+    # Complete trees have one node less than a power of two.
+    expect(0 < n_nodes < 1 << 16 and n_nodes & (n_nodes + 1) == 0, trees, "has odd trees")
+    expect(trees.column.dtype == np.int32, trees, "has wrong columns")
+    expect(is_array(trees.threshold, "f", (T, S, n_nodes)), trees, "has wrong thresholds")
+    expect(not np.isnan(trees.threshold).any(), trees, "has wrong thresholds")
+    expect(is_array(trees.value, "f", (T, S, n_nodes + 1)), trees, "has wrong values")
+    expect(bool(np.isfinite(trees.value).all()), trees, "has wrong values")
+
+
+SPECS = [plain(BoostedTrees, check=_check), plain(AdditiveTrees, check=_check_complete)]
 #: Of scikit-learn's own model the trees are stored; what is loaded is a :class:`BoostedTrees`.
 AS_TREES = Spec(
     BoostedTrees,

@@ -15,13 +15,18 @@ from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
 from hetcal.calibration.hybrid.kernel_machine import KernelFamily
 from hetcal.calibration.hybrid.nearest import NeighbourFamily
 from hetcal.calibration.hybrid.recalibration import Recalibration
-from hetcal.calibration.hybrid.retrained import BoostingFamily, CalibratorFamily
+from hetcal.calibration.hybrid.retrained import (
+    BoostingFamily,
+    CalibratorFamily,
+    WideBoostingFamily,
+)
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.io.boosting import BoostedTrees
 from hetcal.io.forests import check_codes, check_mass, check_weight
 from hetcal.io.silent import SilentFamily
 from hetcal.io.spec import Spec, expect, in_range, is_array, is_number, is_whole, plain
 from hetcal.io.specs_similarity import with_packed_leaves
+from hetcal.kernels.boosting import AdditiveTrees
 from hetcal.kernels.forest import Forest, build_index
 
 
@@ -114,6 +119,17 @@ def _check_boosting(family: BoostingFamily) -> None:
     expect(int(known.sum()) == trees.n_features, family, "has trees of other columns")
 
 
+def _check_wide_boosting(family: WideBoostingFamily) -> None:
+    expect(is_whole(family.n_classes_, 2, 1 << 24), family, "has no classes")
+    trees = family.fitted_
+    if trees is None:  # all items were of one class
+        return
+    expect(isinstance(family.space_, LogSpace), family, "has no space")
+    expect(isinstance(trees, AdditiveTrees), family, "has no trees")
+    expect(in_range(trees.classes_, 0, family.n_classes_), family, "has odd classes")
+    expect(in_range(trees.column, 0, len(family.space_.center_)), family, "has other columns")
+
+
 def _check_calibrator(family: CalibratorFamily) -> None:
     expect(family.kind in ("y_proba", "logits"), family, "reads unknown input")
     expect(is_whole(family.n_classes_, 2, 1 << 24), family, "has no classes")
@@ -171,6 +187,7 @@ FAMILY_SPECS = [
     _without_bags(_VOTES),
     plain(NeighbourFamily, check=_check_neighbours),
     plain(BoostingFamily, check=_check_boosting),
+    plain(WideBoostingFamily, check=_check_wide_boosting),
     plain(KernelFamily, derived={"left_out_": None}, check=_check_kernel),
     plain(CalibratorFamily, check=_check_calibrator),
     plain(Recalibration, check=_check_recalibration),

@@ -55,11 +55,12 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
     ----------
     experts : "auto" or sequence, default="auto"
         Which local experts join the global maps. Each is the name of a family: ``"proximity"``
-        (votes of similar items), ``"forests"`` and ``"boosting"`` (retrained on features and
-        probabilities), ``"neighbours"``, ``"kernel"`` (smooth functions of the features); or the
-        name of a calibrator (:func:`hetcal.list_calibrators`); or a calibrator; or a scikit-learn
-        classifier with ``predict_proba``, which is trained on the standardised features and
-        log-probabilities. ``"auto"``: all families, boosting only where it takes seconds.
+        (votes of similar items), ``"forests"``, ``"boosting"`` and ``"wide-boosting"`` (retrained
+        on features and probabilities), ``"neighbours"``, ``"kernel"`` (smooth functions of the
+        features); or the name of a calibrator (:func:`hetcal.list_calibrators`); or a calibrator;
+        or a scikit-learn classifier with ``predict_proba``, which is trained on the standardised
+        features and log-probabilities. ``"auto"``: all families, ``"forests"`` and ``"boosting"``
+        up to 300 features and ``"wide-boosting"`` beyond, boosting only where it takes seconds.
     caution : float, default=1.0
         Standard errors that the gain over the mean of global maps must exceed. 0 trusts the blend
         fully; large values keep the global maps.

@@ -17,21 +17,27 @@ from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
 from hetcal.calibration.hybrid.kernel_machine import KernelFamily
 from hetcal.calibration.hybrid.nearest import NeighbourFamily
 from hetcal.calibration.hybrid.problem import Problem
-from hetcal.calibration.hybrid.retrained import BoostingFamily, CalibratorFamily, ModelFamily
+from hetcal.calibration.hybrid.retrained import (
+    BoostingFamily,
+    CalibratorFamily,
+    ModelFamily,
+    WideBoostingFamily,
+)
 from hetcal.calibration.isotonic import IsotonicCalibration
 from hetcal.calibration.platt import PlattScaling
 from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
 from hetcal.calibration.uncalibrated import Uncalibrated
 
-FAMILIES = ("proximity", "forests", "neighbours", "kernel", "boosting")
+FAMILIES = ("proximity", "forests", "neighbours", "kernel", "boosting", "wide-boosting")
 
 _ISOTONIC_ITEMS = 200
 _ISOTONIC_ITEMS_PER_CLASS = 100
-# Retrained trees are for tables: with more features than this they added nothing to the votes of
-# similar items where the recipe was chosen, and took several times as long as all the rest.
+# Up to so many features trees may look at all of them; beyond, forests' own votes added nothing to
+# the votes of similar items where the recipe was chosen, and boosting is the kind for wide data.
 _TABLE_FEATURES = 300
 # Boosting is admitted while it takes seconds: items x features x classes, and trees per round.
 _BOOSTING_COST = 1_500_000
+_WIDE_BOOSTING_COST = 50_000_000
 _BOOSTING_CLASSES = 10
 
 
@@ -103,6 +109,11 @@ class Library:
             ]
         if name == "kernel":
             return [KernelFamily(with_model=see, seed=self.seed) for see in (True, False)]
+        if name == "wide-boosting":
+            # With more classes every round grows a tree per class: one such expert is enough.
+            kinds = (True, False) if self.problem.n_classes == 2 else (False,)
+            options: dict[str, Any] = {"seed": self.seed, "n_jobs": self.n_jobs}
+            return [WideBoostingFamily(with_model=see, **options) for see in kinds]
         return [BoostingFamily(kind, seed=self.seed) for kind in ("boosting", "boosting-small")]
 
     def proximity(self, *, with_model: bool = True) -> Family:
@@ -121,11 +132,10 @@ class Library:
         """Return the families that are worth their cost on these items."""
         n, d, K = self.problem.n_items, self.problem.features.shape[1], self.problem.n_classes
         cost = n * d * (K if K > 2 else 1)
-        left_out = set()
-        if d > _TABLE_FEATURES:
-            left_out |= {"forests", "boosting"}
-        if cost > _BOOSTING_COST or K > _BOOSTING_CLASSES:
-            left_out.add("boosting")
+        wide = d > _TABLE_FEATURES
+        left_out = {"forests", "boosting"} if wide else {"wide-boosting"}
+        if cost > (_WIDE_BOOSTING_COST if wide else _BOOSTING_COST) or K > _BOOSTING_CLASSES:
+            left_out |= {"boosting", "wide-boosting"}
         return [name for name in FAMILIES if name not in left_out]
 
     def _read(self, place: int, expert: Any) -> list[Family]:

@@ -15,6 +15,7 @@ from hetcal.calibration.crossfit import fit_weighted
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.problem import Problem
 from hetcal.calibration.hybrid.space import LogSpace
+from hetcal.kernels.boosting import Boosting
 
 _BOOSTING: dict[str, dict[str, Any]] = {
     "boosting": {
@@ -99,6 +100,32 @@ class BoostingFamily(ModelFamily):
     def _ask(self, Z: Matrix) -> Matrix:
         with threadpool_limits(1, user_api="openmp"):
             return super()._ask(Z[:, self.known_])
+
+
+class WideBoostingFamily(ModelFamily):
+    """Gradient boosting for hundreds of columns, of which each tree sees a few."""
+
+    def __init__(self, *, with_model: bool = True, seed: int = 0, n_jobs: int | None = None):
+        self.with_model = with_model
+        self.seed = seed
+        self.n_jobs = n_jobs
+
+    @property
+    def uses_model(self) -> bool:  # type: ignore[override]
+        """Whether the trees see the classifier's probabilities."""
+        return self.with_model
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One boosted model."""
+        return ("wide-boosting" if self.with_model else "wide-boosting-x",)
+
+    def _space(self) -> LogSpace:
+        return LogSpace(with_model=self.with_model)
+
+    def _train(self, Z: Matrix, problem: Problem) -> Any:
+        options: dict[str, Any] = {"seed": self.seed, "n_jobs": self.n_jobs}
+        return Boosting().fit(Z, problem.codes, weight=problem.weight, **options)
 
 
 class CalibratorFamily(Family):

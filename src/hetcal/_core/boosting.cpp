@@ -1,0 +1,181 @@
+// Trees of gradient boosting on binned columns. Sums run in the order of the items, so that the
+// pure twin finds the same trees to the last bit.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "forest_parallel.hpp"
+
+namespace nb = nanobind;
+template <class T, std::size_t N>
+using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+
+namespace {
+
+constexpr double least_gain = 1e-10;
+
+struct Sums {
+    double slope = 0.0;
+    double curvature = 0.0;
+
+    void operator+=(const Sums &more) {
+        slope += more.slope;
+        curvature += more.curvature;
+    }
+};
+
+struct Split {
+    double gain = least_gain;
+    std::int32_t column = 0;
+    std::uint8_t cut = 255;  // no bin is larger: everything goes left
+};
+
+struct Limits {
+    double l2;
+    double least_mass;
+};
+
+// Looks for the best cut of one node in one column.
+void improve(Split &best, const Sums *bins, std::size_t n_bins, std::int32_t column, Limits limits) {
+    Sums all;
+    for (std::size_t b = 0; b < n_bins; ++b) all += bins[b];
+    if (all.curvature < 2 * limits.least_mass) return;
+    const double unsplit = all.slope * all.slope / (all.curvature + limits.l2);
+    Sums left;
+    for (std::size_t b = 0; b + 1 < n_bins; ++b) {
+        left += bins[b];
+        const Sums right{all.slope - left.slope, all.curvature - left.curvature};
+        if (left.curvature < limits.least_mass || right.curvature < limits.least_mass) continue;
+        const double gain = left.slope * left.slope / (left.curvature + limits.l2) +
+                            right.slope * right.slope / (right.curvature + limits.l2) - unsplit;
+        if (gain > best.gain) best = {gain, column, static_cast<std::uint8_t>(b)};
+    }
+}
+
+// One tree in the making; histograms lie by node, column and bin.
+class Tree {
+  public:
+    Tree(const std::uint8_t *bins, std::size_t n, const std::int32_t *drawn, std::size_t n_drawn,
+         std::size_t n_bins, const double *slope, const double *curvature, std::int32_t *leaf)
+        : bins_(bins), n_(n), drawn_(drawn), n_drawn_(n_drawn), n_bins_(n_bins), slope_(slope),
+          curvature_(curvature), leaf_(leaf), items_(n), sums_(n_drawn * n_bins) {
+        for (std::size_t i = 0; i < n; ++i) items_[i] = i;
+        count();
+    }
+
+    // Finds the split of each of the level's nodes and moves the items on.
+    void split(std::size_t n_nodes, Limits limits, std::int32_t *column, std::uint8_t *cut) {
+        best_.assign(n_nodes, Split{});
+        for (std::size_t v = 0; v < n_nodes; ++v) {
+            for (std::size_t k = 0; k < n_drawn_; ++k)
+                improve(best_[v], sums_of(v) + k * n_bins_, n_bins_, drawn_[k], limits);
+            column[v] = best_[v].column;
+            cut[v] = best_[v].cut;
+        }
+        for (std::size_t i = 0; i < n_; ++i) {
+            const Split &split = best_[leaf_[i]];
+            leaf_[i] = 2 * leaf_[i] + (bins_[std::size_t(split.column) * n_ + i] > split.cut);
+        }
+    }
+
+    // Counts the smaller child of each of n_nodes nodes; the rest of the parent is the other's.
+    void count_children(std::size_t n_nodes) {
+        std::vector<std::size_t> size(2 * n_nodes);
+        for (std::size_t i = 0; i < n_; ++i) ++size[leaf_[i]];
+        auto smaller = [&](std::size_t child) {
+            return size[child] < size[child ^ 1] || (size[child] == size[child ^ 1] && child % 2 == 0);
+        };
+        items_.clear();
+        for (std::size_t i = 0; i < n_; ++i)
+            if (smaller(leaf_[i])) items_.push_back(i);
+        parents_.swap(sums_);
+        sums_.assign(2 * parents_.size(), Sums{});
+        count();
+        const std::size_t width = n_drawn_ * n_bins_;
+        for (std::size_t child = 0; child < 2 * n_nodes; ++child) {
+            if (smaller(child)) continue;
+            const Sums *parent = parents_.data() + child / 2 * width, *other = sums_of(child ^ 1);
+            Sums *mine = sums_of(child);
+            for (std::size_t b = 0; b < width; ++b)
+                mine[b] = {parent[b].slope - other[b].slope, parent[b].curvature - other[b].curvature};
+        }
+    }
+
+  private:
+    Sums *sums_of(std::size_t node) { return sums_.data() + node * n_drawn_ * n_bins_; }
+
+    void count() {
+        for (std::size_t k = 0; k < n_drawn_; ++k) {
+            const std::uint8_t *bin = bins_ + std::size_t(drawn_[k]) * n_;
+            for (const std::size_t i : items_)
+                sums_of(leaf_[i])[k * n_bins_ + bin[i]] += {slope_[i], curvature_[i]};
+        }
+    }
+
+    const std::uint8_t *bins_;
+    std::size_t n_;
+    const std::int32_t *drawn_;
+    std::size_t n_drawn_, n_bins_;
+    const double *slope_, *curvature_;
+    std::int32_t *leaf_;
+    std::vector<std::size_t> items_;
+    std::vector<Sums> sums_, parents_;
+    std::vector<Split> best_;
+};
+
+// Grows the trees of one round, one per score.
+void grow_boosted_trees(Array<const std::uint8_t, 2> bins, Array<const std::int32_t, 1> drawn,
+                        Array<const double, 2> slope, Array<const double, 2> curvature, int depth,
+                        double l2, double least_mass, Array<std::int32_t, 2> column,
+                        Array<std::uint8_t, 2> cut, Array<std::int32_t, 2> leaf,
+                        std::size_t n_threads) {
+    nb::gil_scoped_release release;
+    const std::size_t n = bins.shape(1), n_nodes = column.shape(1);
+    std::uint8_t largest = 0;
+    for (std::size_t k = 0; k < drawn.shape(0); ++k) {
+        const std::uint8_t *bin = bins.data() + std::size_t(drawn(k)) * n;
+        largest = std::max(largest, *std::max_element(bin, bin + n));
+    }
+    hetcal::parallel_for(slope.shape(0), n_threads, [&](std::size_t s, std::size_t) {
+        Tree tree(bins.data(), n, drawn.data(), drawn.shape(0), std::size_t(largest) + 1,
+                  slope.data() + s * n, curvature.data() + s * n, leaf.data() + s * n);
+        for (int level = 0; level < depth; ++level) {
+            const std::size_t width = std::size_t(1) << level, first = s * n_nodes + width - 1;
+            if (level > 0) tree.count_children(width / 2);
+            tree.split(width, {l2, least_mass}, column.data() + first, cut.data() + first);
+        }
+    });
+}
+
+// Adds what the leaves of all trees say to the scores of each item.
+void add_boosted_leaves(Array<const double, 2> X, Array<const std::int32_t, 3> column,
+                        Array<const double, 3> threshold, Array<const double, 3> value,
+                        Array<double, 2> scores) {
+    nb::gil_scoped_release release;
+    const std::size_t n_trees = column.shape(0) * column.shape(1), n_nodes = column.shape(2);
+    for (std::size_t i = 0; i < X.shape(0); ++i) {
+        const double *x = X.data() + i * X.shape(1);
+        for (std::size_t t = 0; t < n_trees; ++t) {
+            const std::int32_t *at = column.data() + t * n_nodes;
+            const double *bound = threshold.data() + t * n_nodes;
+            std::size_t node = 0;
+            while (node < n_nodes) node = 2 * node + 1 + (x[at[node]] > bound[node]);
+            scores(i, t % column.shape(1)) += value.data()[t * (n_nodes + 1) + node - n_nodes];
+        }
+    }
+}
+
+}  // namespace
+
+void register_boosting(nb::module_ &m) {
+    m.def("grow_boosted_trees", &grow_boosted_trees, nb::arg("bins"), nb::arg("drawn"),
+          nb::arg("slope"), nb::arg("curvature"), nb::arg("depth"), nb::arg("l2"),
+          nb::arg("least_mass"), nb::arg("column").noconvert(), nb::arg("cut").noconvert(),
+          nb::arg("leaf").noconvert(), nb::arg("n_threads"));
+    m.def("add_boosted_leaves", &add_boosted_leaves, nb::arg("X"), nb::arg("column"),
+          nb::arg("threshold"), nb::arg("value"), nb::arg("scores").noconvert());
+}

@@ -1,0 +1,283 @@
+"""Gradient boosting whose every tree sees a few columns only.
+
+With hundreds of columns that say much the same (pixels, spectra), a tree that may choose among all
+of them takes twenty times as long as one that sees a twentieth, and trees that see different
+columns are the better committee. scikit-learn's histogram boosting draws columns anew at every
+node, which saves nothing, since it counts all of them.
+
+Trees are complete: the children of node v are 2 v + 1 and 2 v + 2, and a node that is not worth a
+split sends every item to its left, as every node does with missing values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from hetcal.kernels._backend import native
+from hetcal.kernels.parallel import n_threads
+
+Matrix = NDArray[np.float64]
+Bins = NDArray[np.uint8]
+Integers = NDArray[np.int32]
+
+_NEVER = 255  # no bin is larger: everything goes left
+_LEAST_GAIN = 1e-10
+_LEAST_COLUMNS = 20
+_BLOCK_ROWS = 2048
+_RARE = 1e-3  # a class is taken to be at least so frequent, so that the first scores are finite
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """How to boost for the logarithmic loss.
+
+    Parameters
+    ----------
+    n_rounds : int
+        Trees per class; with two classes one tree serves both.
+    share : float
+        Share of the columns, drawn anew for each round, that its trees may use; 20 columns at
+        least.
+    learning_rate : float
+    depth : int
+        Splits from the root to a leaf.
+    n_bins : int
+        Columns are cut into so many bins with about equally many items.
+    l2 : float
+        Pull of the leaves' values towards 0.
+    least_mass : float
+        Least sum of second derivatives of the loss in a leaf.
+    """
+
+    n_rounds: int = 300
+    share: float = 0.05
+    learning_rate: float = 0.1
+    depth: int = 5
+    n_bins: int = 8
+    l2: float = 0.1
+    least_mass: float = 0.01
+
+    def fit(
+        self,
+        X: Matrix,
+        y: NDArray[np.int64],
+        *,
+        weight: Matrix | None = None,
+        seed: int = 0,
+        n_jobs: int | None = None,
+    ) -> AdditiveTrees:
+        """Boost trees on items of two classes or more; NaN in X is a missing value.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.arange(8.0)[:, None]
+        >>> trees = Boosting(n_rounds=50).fit(X, np.repeat([0, 1], 4))
+        >>> trees.predict_proba(X[[0, 7]]).round(1)
+        array([[1., 0.],
+               [0., 1.]])
+        """
+        edges = [_edges(column, self.n_bins) for column in X.T]
+        bins = _binned(X, edges)
+        useful = np.flatnonzero([len(cuts) > 0 for cuts in edges]).astype(np.int32)
+        n_drawn = max(_LEAST_COLUMNS, round(self.share * useful.size))
+        weight = np.ones(len(y)) if weight is None else weight
+        classes, codes = np.unique(y, return_inverse=True)
+        truth = np.eye(len(classes))[:, codes]
+        truth = truth[1:] if len(classes) == 2 else truth
+        start = _first_scores(truth @ weight / weight.sum())
+        scores = np.repeat(start[:, None], len(y), axis=1)
+        shape = (self.n_rounds, len(start), 2**self.depth - 1)
+        column = np.zeros(shape, dtype=np.int32)
+        cut = np.full(shape, _NEVER, dtype=np.uint8)
+        value = np.zeros((*shape[:2], shape[2] + 1))
+        rng = np.random.default_rng(seed)
+        for t in range(self.n_rounds if useful.size else 0):
+            drawn = np.sort(rng.permutation(useful)[:n_drawn])
+            slope, curvature = _derivatives(scores, truth, weight)
+            leaf = self._grow(bins, drawn, slope, curvature, column[t], cut[t], n_jobs)
+            for s, at in enumerate(leaf):
+                value[t, s] = self._leaf_values(at, slope[s], curvature[s])
+                scores[s] += value[t, s][at]
+        return AdditiveTrees(classes, start, column, _thresholds(column, cut, edges), value)
+
+    def _grow(
+        self,
+        bins: Bins,
+        drawn: Integers,
+        slope: Matrix,
+        curvature: Matrix,
+        column: Integers,
+        cut: Bins,
+        n_jobs: int | None,
+    ) -> Integers:
+        """Write the trees of a round into ``column`` and ``cut``; return the leaf of each item."""
+        leaf = np.zeros(slope.shape, dtype=np.int32)
+        options = self.depth, self.l2, self.least_mass
+        core = native()
+        if core is not None:
+            threads = n_threads(n_jobs)
+            core.grow_boosted_trees(
+                bins, drawn, slope, curvature, *options, column, cut, leaf, threads
+            )
+            return leaf
+        for s in range(len(slope)):
+            _grow_pure(bins, drawn, slope[s], curvature[s], *options, column[s], cut[s], leaf[s])
+        return leaf
+
+    def _leaf_values(self, leaf: Integers, slope: Matrix, curvature: Matrix) -> Matrix:
+        n_leaves = 2**self.depth
+        total = np.bincount(leaf, curvature, n_leaves)
+        step = np.bincount(leaf, slope, n_leaves) / np.maximum(total + self.l2, 1e-12)
+        return -self.learning_rate * step
+
+
+@dataclass(frozen=True)
+class AdditiveTrees:
+    """Scores that are sums over trees: one score with two classes, else one per class.
+
+    Attributes
+    ----------
+    classes_ : ndarray of int
+        The labels seen, in the order of the probabilities.
+    start : ndarray of shape (S,)
+        Scores before the first tree.
+    column, threshold : ndarray of shape (T, S, 2**depth - 1)
+        What a node looks at; larger values go to its right.
+    value : ndarray of shape (T, S, 2**depth)
+        What a leaf adds to the score.
+    """
+
+    classes_: NDArray[np.int64]
+    start: Matrix
+    column: Integers
+    threshold: Matrix
+    value: Matrix
+
+    def predict_proba(self, X: Matrix) -> Matrix:
+        """Return the probabilities of ``classes_``."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        scores = np.repeat(self.start[None, :], X.shape[0], axis=0)
+        core = native()
+        add = _add_leaves_pure if core is None else core.add_boosted_leaves
+        for begin in range(0, X.shape[0], _BLOCK_ROWS):
+            rows = slice(begin, begin + _BLOCK_ROWS)
+            add(X[rows], self.column, self.threshold, self.value, scores[rows])
+        return _probabilities(scores.T).T
+
+
+def _edges(column: Matrix, n_bins: int) -> Matrix:
+    """Return where a column is cut: between distinct values, at about equal counts."""
+    known = np.sort(column[~np.isnan(column)])
+    distinct = known[np.append(True, known[1:] > known[:-1])] if known.size else known
+    middles = distinct[:-1] + (distinct[1:] - distinct[:-1]) / 2
+    if distinct.size <= n_bins:
+        return middles
+    wanted = known[np.arange(1, n_bins) * known.size // n_bins]
+    return middles[np.unique(np.minimum(np.searchsorted(distinct, wanted), middles.size - 1))]
+
+
+def _binned(X: Matrix, edges: list[Matrix]) -> Bins:
+    """Return the bin of each value, columns first; bin 0 is for missing values."""
+    bins = np.empty((X.shape[1], X.shape[0]), dtype=np.uint8)
+    for out, column, cuts in zip(bins, X.T, edges, strict=True):
+        out[:] = np.where(np.isnan(column), 0, np.searchsorted(cuts, column) + 1)
+    return bins
+
+
+def _thresholds(column: Integers, cut: Bins, edges: list[Matrix]) -> Matrix:
+    """Return the largest value that goes left, instead of the largest bin."""
+    longest = max((len(cuts) for cuts in edges), default=0)
+    table = np.full((len(edges), _NEVER + 1), np.inf)
+    table[:, 0] = -np.inf
+    for row, cuts in zip(table[:, 1 : longest + 1], edges, strict=True):
+        row[: len(cuts)] = cuts
+    return table[column, cut]
+
+
+def _first_scores(frequency: Matrix) -> Matrix:
+    frequency = np.clip(frequency, _RARE, 1 - _RARE)
+    return np.log(frequency / (1 - frequency)) if len(frequency) == 1 else np.log(frequency)
+
+
+def _probabilities(scores: Matrix) -> Matrix:
+    """Return the probabilities of the classes, a row per class."""
+    if len(scores) > 1:
+        return softmax(scores, axis=0)
+    second = expit(scores[0])
+    return np.stack([1 - second, second])
+
+
+def _derivatives(scores: Matrix, truth: Matrix, weight: Matrix) -> tuple[Matrix, Matrix]:
+    """Return the first and second derivative of the loss, a row per score."""
+    p = _probabilities(scores)[-len(scores) :]
+    return weight * (p - truth), weight * (p * (1 - p))
+
+
+def _grow_pure(
+    bins: Bins,
+    drawn: Integers,
+    slope: Matrix,
+    curvature: Matrix,
+    depth: int,
+    l2: float,
+    least_mass: float,
+    column: Integers,
+    cut: Bins,
+    leaf: Integers,
+) -> None:
+    seen = bins[drawn]
+    C, B = len(drawn), int(seen.max()) + 1
+    items = np.arange(len(leaf))
+
+    def counted(n_nodes: int, among: NDArray[np.int64]) -> Matrix:
+        """Sum the derivatives of some items by node, column and bin."""
+        place = (leaf[among] * C + np.arange(C)[:, None]) * B + seen[:, among]
+        sums: Matrix = np.empty((2, n_nodes * C * B))
+        for total, part in zip(sums, (slope, curvature), strict=True):
+            total[:] = np.bincount(place.ravel(), np.tile(part[among], C), n_nodes * C * B)
+        return sums.reshape(2, n_nodes, C, B)
+
+    sums = counted(1, items)
+    for level in range(depth):
+        n_nodes = 2**level
+        if level > 0:  # the smaller child is counted; the rest of the parent is the other's
+            size = np.bincount(leaf, minlength=n_nodes).reshape(-1, 2)
+            smaller = np.column_stack([size[:, 0] <= size[:, 1], size[:, 1] < size[:, 0]]).ravel()
+            parents, sums = sums, counted(n_nodes, np.flatnonzero(smaller[leaf]))
+            larger = np.flatnonzero(~smaller)
+            sums[:, larger] = parents[:, larger // 2] - sums[:, larger ^ 1]
+        here = slice(n_nodes - 1, 2 * n_nodes - 1)
+        G, H = sums.cumsum(axis=3)
+        gain = _gains(G, H, l2, least_mass).reshape(n_nodes, -1)
+        best = gain.argmax(axis=1)
+        split = gain[np.arange(n_nodes), best] > _LEAST_GAIN
+        column[here] = np.where(split, drawn[best // (B - 1)], 0)
+        cut[here] = np.where(split, best % (B - 1), _NEVER)
+        leaf[:] = 2 * leaf + (bins[column[here][leaf], items] > cut[here][leaf])
+
+
+def _gains(G: Matrix, H: Matrix, l2: float, least_mass: float) -> Matrix:
+    """Return what each cut gains; the last axis of ``G`` and ``H`` is cumulative over bins."""
+    left, all_left, both, all_both = G[..., :-1], H[..., :-1], G[..., -1:], H[..., -1:]
+    right, all_right = both - left, all_both - all_left
+    gain = left * left / (all_left + l2) + right * right / (all_right + l2)
+    gain = gain - both * both / (all_both + l2)
+    return np.where((all_left >= least_mass) & (all_right >= least_mass), gain, -np.inf)
+
+
+def _add_leaves_pure(
+    X: Matrix, column: Integers, threshold: Matrix, value: Matrix, scores: Matrix
+) -> None:
+    T, S, n_nodes = column.shape
+    rows = np.arange(X.shape[0])
+    for t in range(T):
+        for s in range(S):
+            node = np.zeros(X.shape[0], dtype=np.int64)
+            for _ in range(n_nodes.bit_length()):
+                node = 2 * node + 1 + (X[rows, column[t, s, node]] > threshold[t, s, node])
+            scores[:, s] += value[t, s, node - n_nodes]
