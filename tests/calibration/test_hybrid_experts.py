@@ -230,7 +230,7 @@ def test_the_kind_of_boosting_follows_the_number_of_columns(n_features, n_classe
 
 
 def test_wide_boosting_is_left_out_where_it_would_take_minutes(monkeypatch):
-    monkeypatch.setattr(library, "_WIDE_BOOSTING_COST", 80 * 301)
+    monkeypatch.setattr(library, "_WIDE_BOOSTING_COST", 2080 * 302 * 2 - 1)
     X, data = wide(302)
     hybrid = HybridCalibrator(n_estimators=5).fit(X, data.y, y_proba=data.y_proba)
     assert not any("boosting" in name for name in hybrid.experts_.index)

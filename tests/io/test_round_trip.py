@@ -277,3 +277,7 @@ def test_wide_boosting(n_classes, tmp_path):
     assert hybrid.experts_.loc["wide-boosting-x", "weight"] > 0
     loaded = reloaded(hybrid, tmp_path)
     assert_same(answers(hybrid, X[:7], P[:7]), answers(loaded, X[:7], P[:7]))
+    without = reloaded(hybrid, tmp_path, forget_features=True)
+    np.testing.assert_array_equal(
+        without.predict_proba(X, y_proba=P), hybrid.predict_proba(X, y_proba=P)
+    )

@@ -115,6 +115,25 @@ def test_a_missing_value_can_be_the_whole_difference(core):
     assert (Q[1:, 1] < 0.05).all()
 
 
+def test_a_missing_value_beside_one_value_is_a_difference(core):
+    y = np.repeat([0, 1], 30)
+    X = np.where(y == 1, np.nan, 5.0)[:, None]
+    assert Boosting(n_rounds=50).fit(X, y).predict_proba(X)[-1, 1] > 0.95
+
+
+@pytest.mark.parametrize("values", [(-1e308, 1e308), (1.0, np.nextafter(1.0, 2.0)), (0.0, 5e-324)])
+def test_two_values_are_told_apart_however_far_or_close(core, values):
+    y = np.repeat([0, 1], 30)
+    trees = Boosting(n_rounds=50).fit(np.array(values)[y][:, None], y)
+    assert trees.predict_proba(np.array(values)[:, None])[:, 1].round() == pytest.approx([0, 1])
+
+
+@pytest.mark.parametrize("wrong", [{"n_bins": 1}, {"n_bins": 255}, {"l2": 0.0}])
+def test_settings_that_cannot_be(wrong):
+    with pytest.raises(ValueError, match=f"Boosting: {next(iter(wrong))} must"):
+        Boosting(**wrong)
+
+
 @pytest.mark.parametrize("value", [np.nan, 7.0])
 def test_columns_without_difference_leave_the_class_frequencies(core, value):
     y = np.array([4, 4, 4, 9])

@@ -17,7 +17,11 @@ from hetcal.calibration.base import GlobalCalibrator
 from hetcal.calibration.hybrid.calibrator import HybridCalibrator
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
 from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
-from hetcal.calibration.hybrid.retrained import BoostingFamily, CalibratorFamily
+from hetcal.calibration.hybrid.retrained import (
+    BoostingFamily,
+    CalibratorFamily,
+    WideBoostingFamily,
+)
 from hetcal.calibration.preserving import LabelPreserving
 from hetcal.calibration.similarity import SimilarityCalibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
@@ -34,6 +38,7 @@ _KNOWS_NO_FEATURES = (
     ForestVoteFamily,
     ProximityFamily,
     BoostingFamily,
+    WideBoostingFamily,
     SilentFamily,
 )
 
@@ -260,7 +265,8 @@ def _forget_family(family: Family) -> Family:
         raise ValueError(
             f"forget_features: the expert {', '.join(family.names)} compares new items with the "
             "features of the calibration items, so they cannot be forgotten. Save it without "
-            "forget_features, or fit with experts=('proximity', 'forests', 'boosting')."
+            "forget_features, or fit with experts=('proximity', 'forests', 'boosting'); with "
+            "hundreds of columns ('proximity', 'wide-boosting')."
         )
     return family
 

@@ -46,9 +46,9 @@ class Boosting:
     depth : int
         Splits from the root to a leaf.
     n_bins : int
-        Columns are cut into so many bins with about equally many items.
+        Columns are cut into so many bins with about equally many items; 254 at most.
     l2 : float
-        Pull of the leaves' values towards 0.
+        Pull of the leaves' values towards 0; more than 0.
     least_mass : float
         Least sum of second derivatives of the loss in a leaf.
     """
@@ -60,6 +60,12 @@ class Boosting:
     n_bins: int = 8
     l2: float = 0.1
     least_mass: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.n_bins < _NEVER:
+            raise ValueError(f"Boosting: n_bins must lie in 2, ..., 254; got {self.n_bins!r}.")
+        if not self.l2 > 0:
+            raise ValueError(f"Boosting: l2 must be more than 0; got {self.l2!r}.")
 
     def fit(
         self,
@@ -83,7 +89,7 @@ class Boosting:
         """
         edges = [_edges(column, self.n_bins) for column in X.T]
         bins = _binned(X, edges)
-        useful = np.flatnonzero([len(cuts) > 0 for cuts in edges]).astype(np.int32)
+        useful = np.flatnonzero(bins.min(axis=1) < bins.max(axis=1)).astype(np.int32)
         n_drawn = max(_LEAST_COLUMNS, round(self.share * useful.size))
         weight = np.ones(len(y)) if weight is None else weight
         classes, codes = np.unique(y, return_inverse=True)
@@ -131,12 +137,11 @@ class Boosting:
 
     def _leaf_values(self, leaf: Integers, slope: Matrix, curvature: Matrix) -> Matrix:
         n_leaves = 2**self.depth
-        total = np.bincount(leaf, curvature, n_leaves)
-        step = np.bincount(leaf, slope, n_leaves) / np.maximum(total + self.l2, 1e-12)
-        return -self.learning_rate * step
+        mass = np.bincount(leaf, curvature, n_leaves) + self.l2
+        return -self.learning_rate * (np.bincount(leaf, slope, n_leaves) / mass)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AdditiveTrees:
     """Scores that are sums over trees: one score with two classes, else one per class.
 
@@ -174,7 +179,8 @@ def _edges(column: Matrix, n_bins: int) -> Matrix:
     """Return where a column is cut: between distinct values, at about equal counts."""
     known = np.sort(column[~np.isnan(column)])
     distinct = known[np.append(True, known[1:] > known[:-1])] if known.size else known
-    middles = distinct[:-1] + (distinct[1:] - distinct[:-1]) / 2
+    middles = distinct[:-1] + (distinct[1:] / 2 - distinct[:-1] / 2)
+    middles = np.where(middles < distinct[1:], middles, distinct[:-1])  # neighbours among floats
     if distinct.size <= n_bins:
         return middles
     wanted = known[np.arange(1, n_bins) * known.size // n_bins]
@@ -191,12 +197,10 @@ def _binned(X: Matrix, edges: list[Matrix]) -> Bins:
 
 def _thresholds(column: Integers, cut: Bins, edges: list[Matrix]) -> Matrix:
     """Return the largest value that goes left, instead of the largest bin."""
-    longest = max((len(cuts) for cuts in edges), default=0)
-    table = np.full((len(edges), _NEVER + 1), np.inf)
-    table[:, 0] = -np.inf
-    for row, cuts in zip(table[:, 1 : longest + 1], edges, strict=True):
-        row[: len(cuts)] = cuts
-    return table[column, cut]
+    table = np.full((len(edges), max(map(len, edges)) + 1), -np.inf)
+    for row, cuts in zip(table, edges, strict=True):
+        row[1 : len(cuts) + 1] = cuts
+    return np.where(cut == _NEVER, np.inf, table[column, np.minimum(cut, table.shape[1] - 1)])
 
 
 def _first_scores(frequency: Matrix) -> Matrix:
@@ -263,11 +267,11 @@ def _grow_pure(
 
 def _gains(G: Matrix, H: Matrix, l2: float, least_mass: float) -> Matrix:
     """Return what each cut gains; the last axis of ``G`` and ``H`` is cumulative over bins."""
-    left, all_left, both, all_both = G[..., :-1], H[..., :-1], G[..., -1:], H[..., -1:]
-    right, all_right = both - left, all_both - all_left
-    gain = left * left / (all_left + l2) + right * right / (all_right + l2)
-    gain = gain - both * both / (all_both + l2)
-    return np.where((all_left >= least_mass) & (all_right >= least_mass), gain, -np.inf)
+    left, both, left_mass, mass = G[..., :-1], G[..., -1:], H[..., :-1], H[..., -1:]
+    right, right_mass = both - left, mass - left_mass
+    gain = left * left / (left_mass + l2) + right * right / (right_mass + l2)
+    gain = gain - both * both / (mass + l2)
+    return np.where((left_mass >= least_mass) & (right_mass >= least_mass), gain, -np.inf)
 
 
 def _add_leaves_pure(

@@ -56,11 +56,12 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
     experts : "auto" or sequence, default="auto"
         Which local experts join the global maps. Each is the name of a family: ``"proximity"``
         (votes of similar items), ``"forests"``, ``"boosting"`` and ``"wide-boosting"`` (retrained
-        on features and probabilities), ``"neighbours"``, ``"kernel"`` (smooth functions of the
-        features); or the name of a calibrator (:func:`hetcal.list_calibrators`); or a calibrator;
-        or a scikit-learn classifier with ``predict_proba``, which is trained on the standardised
-        features and log-probabilities. ``"auto"``: all families, ``"forests"`` and ``"boosting"``
-        up to 300 features and ``"wide-boosting"`` beyond, boosting only where it takes seconds.
+        on features and probabilities, the last on features alone with more than two classes),
+        ``"neighbours"``, ``"kernel"`` (smooth functions of the features); or the name of a
+        calibrator (:func:`hetcal.list_calibrators`); or a calibrator; or a scikit-learn classifier
+        with ``predict_proba``, which is trained on the standardised features and
+        log-probabilities. ``"auto"``: all families, ``"forests"`` and ``"boosting"`` up to 300
+        features and ``"wide-boosting"`` beyond, boosting only where it takes seconds.
     caution : float, default=1.0
         Standard errors that the gain over the mean of global maps must exceed. 0 trusts the blend
         fully; large values keep the global maps.
@@ -69,7 +70,7 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
     classes : array-like, optional
         The classes in the column order of ``y_proba``.
     random_state : int, default=0
-        Seed of forests and folds.
+        Seed of forests, boosting and folds.
     n_jobs : int, optional
         Threads; the result does not depend on it.
 
