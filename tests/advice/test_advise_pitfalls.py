@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 import hetcal
 from hetcal.advice import COLLECT_MORE, LEAVE_IT, learning_curve, measure_prior_shift
@@ -124,6 +125,16 @@ def test_the_order_that_would_fit_is_named(order):
     assert not check_column_order(wrong, still_needed=False).voids
 
 
+def test_swapped_columns_of_a_rare_class():
+    rng = np.random.default_rng(0)
+    y = (np.arange(1500) < 22).astype(int)
+    p = 1 / (1 + np.exp(-(2 * y - 1 + rng.normal(size=1500))))  # tells the classes well
+    items = CalibrationItems.check(np.zeros((1500, 1)), y, y_proba=np.column_stack([p, 1 - p]))
+    assert check_column_order(items).voids
+    right = CalibrationItems.check(np.zeros((1500, 1)), y, y_proba=np.column_stack([1 - p, p]))
+    assert check_column_order(right) is None
+
+
 @pytest.mark.parametrize("K", [2, 3, 20])
 def test_models_that_know_nothing_or_always_say_the_same_are_not_swapped(K):
     for seed in range(20):
@@ -134,6 +145,28 @@ def test_models_that_know_nothing_or_always_say_the_same_are_not_swapped(K):
         for P in (noise, constant):
             items = CalibrationItems.check(np.zeros((y.shape[0], 1)), y, y_proba=P)
             assert check_column_order(items) is None
+
+
+# -- what a local map must beat, and what proves that it does --------------------------------------
+
+
+def test_the_reference_is_the_better_of_the_map_and_no_map():
+    for seed in range(3):
+        data = make_hidden_heterogeneity(80, heterogeneity=0.5, random_state=seed)
+        e = quick(data.X, data.y, data.y_proba).evidence
+        assert e.reference_brier == min(e.brier, e.best_map_brier)
+
+
+def test_a_gain_among_many_features_counts_where_the_test_misses_it():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 600)
+    centres = rng.normal(size=(2, 3, 400))
+    X = centres[y, rng.integers(0, 3, 600)] + 5 * rng.normal(size=(600, 400))
+    P = GaussianNB().fit(X[:100], y[:100]).predict_proba(X[100:300])
+    advice = hetcal.advise(X[100:300, :320], y[100:300], y_proba=P)
+    assert advice.evidence.local_p_value > 0.1
+    assert advice.verdict == "go local"
+    assert "the gain, more than 3 standard errors, shows it" in said(advice)
 
 
 # -- a model that is never wrong ------------------------------------------------------------------

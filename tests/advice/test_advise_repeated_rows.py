@@ -50,6 +50,10 @@ def test_the_warning_names_the_remedy():
     assert warning.code == "repeated-rows"
     assert "60 of 360 rows" in warning.text
     assert "groups=" in warning.text
+    assert warning.voids
+    assert "until then nothing is recommended" in warning.text
+    few = check_repeated_rows(items_of(measured(300)[with_copies(measured(300), 20)]))
+    assert not few.voids
 
 
 def test_groups_that_hold_the_copies_together_settle_it():

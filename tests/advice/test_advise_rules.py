@@ -12,6 +12,7 @@ from hetcal.advice import advise
 from hetcal.advice.calls import recommended_call
 from hetcal.advice.enough import enough_items
 from hetcal.advice.evidence import Gain, Potential
+from hetcal.advice.evidence import _right_on_average as right_on_average
 from hetcal.advice.honest_models import best_of, retrained
 from hetcal.advice.items import CalibrationItems
 from hetcal.advice.verdicts import (
@@ -69,6 +70,11 @@ def test_a_case_has_one_answer(p_value, gain, most, worthwhile, rising):
         assert gain > 0
 
 
+def test_a_gain_that_proves_itself_needs_no_test():
+    assert Case(0.5, gain=0.05, most=0.09, worthwhile=0.01).answer is UNSURE
+    assert Case(0.5, gain=0.05, most=0.09, worthwhile=0.01, sure=True).answer is YES
+
+
 def test_what_is_not_known_is_open():
     assert Case(np.nan, 0.1, np.nan, 0.01).answer is UNSURE
 
@@ -111,10 +117,10 @@ def test_potential_is_the_best_step_in_the_direction():
     best = brier(0.0) - min(brier(a) for a in steps)
     assert potential.z**2 * potential.unit == pytest.approx(best, rel=1e-4)
     assert potential.most > best
-    assert potential.p_value < 0.001
+    assert potential.z > 3
 
 
-def test_the_test_of_calibration_on_average_keeps_its_level():
+def test_a_direction_without_meaning_has_a_standard_normal_z():
     rng = np.random.default_rng(2)
     alarms, too_small = 0, 0
     for _ in range(300):
@@ -123,10 +129,34 @@ def test_the_test_of_calibration_on_average_keeps_its_level():
         P = np.column_stack([1 - p, p])
         direction = rng.normal(size=(200, 1)) * [[-1.0, 1.0]]
         potential = Potential.towards(direction, P, items_of(y, P))
-        alarms += potential.p_value <= 0.05
+        alarms += potential.z >= 1.645
         too_small += potential.most <= 0
     assert 5 <= alarms <= 27  # 15 on average
     assert too_small == 0
+
+
+def p_values_where_all_is_right(n_draws):
+    """Return p-values of the test that the probabilities are right on average, where they are."""
+    p_values = []
+    for seed in range(n_draws):
+        rng = np.random.default_rng(seed)
+        P = rng.dirichlet(np.ones(4), 120)
+        y = (rng.uniform(size=(120, 1)) > P.cumsum(axis=1)).sum(axis=1)
+        p_values.append(right_on_average(np.log(P), items_of(y, P), seed)[2])
+    return np.array(p_values)
+
+
+def test_the_test_of_calibration_on_average_keeps_its_level():
+    # With folds that share each class out equally, and z taken for standard normal, 10 alarms.
+    assert (p_values_where_all_is_right(50) <= 0.05).sum() <= 7  # 2.5 on average
+
+
+@pytest.mark.slow
+def test_the_test_of_calibration_on_average_is_exact():
+    p_values = p_values_where_all_is_right(600)
+    for level in (0.05, 0.2, 0.5):
+        error = np.sqrt(level * (1 - level) / 600)
+        assert abs((p_values <= level).mean() - level) < 3.5 * error
 
 
 def test_hard_zeros_have_a_finite_potential():

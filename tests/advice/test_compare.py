@@ -123,6 +123,16 @@ def test_the_differences_are_paired(comparison, data):
     assert (reverse, same_error) == (pytest.approx(-value), pytest.approx(error))
 
 
+def test_the_difference_in_ece_is_that_of_the_table(data):
+    options = {"n_bootstrap": 40, "random_state": 7, "baselines": False}
+    got = compare(data.X, data.y, y_proba=data.y_proba, methods=["temperature", "beta"], **options)
+    ece = got.frame().query("metric == 'ece'").set_index("method")
+    best = got.best("ece")
+    other = next(name for name in got.methods if name != best)
+    found = got.difference(other, best, "ece")
+    assert found == pytest.approx(tuple(ece.loc[other, ["difference", "difference_se"]]))
+
+
 def test_the_order_of_methods_does_not_matter(comparison, data):
     turned = compare(
         data.X, data.y, y_proba=data.y_proba, methods=list(FAST)[::-1], baselines=False

@@ -80,6 +80,18 @@ def test_the_price_is_what_fresh_items_pay():
     assert abs(kept.price_ - paid) < 3 * kept.price_error_
 
 
+def test_copies_in_one_group_do_not_make_the_price_surer():
+    data = make_hidden_heterogeneity(300, heterogeneity=1.0, random_state=3)
+    rows = np.tile(np.arange(300), 4)
+
+    def price(rows, **groups):
+        kept = get_calibrator("swc", preserve="label")
+        return kept.fit(data.X[rows], data.y[rows], y_proba=data.y_proba[rows], **groups)
+
+    once, copied = price(np.arange(300)), price(rows, groups=rows)
+    assert copied.price_error_ > 0.9 * once.price_error_  # half of it, were copies independent
+
+
 def test_price_of_a_global_map_is_cross_fitted():
     data = make_hidden_heterogeneity(400, miscalibration=1.0, random_state=0)
     kept = get_calibrator("isotonic", preserve="label")

@@ -21,7 +21,7 @@ from hetcal.advice import checks, words
 from hetcal.advice.calls import AS_IT_IS, HYBRID, RETRAINED, recommended_call
 from hetcal.advice.checks import AdviceWarning
 from hetcal.advice.enough import enough_items, items_needed
-from hetcal.advice.evidence import ONE_SIDED_95, Evidence, gather
+from hetcal.advice.evidence import Evidence, gather
 from hetcal.advice.given_hybrid import check_given_hybrid
 from hetcal.advice.items import CalibrationItems, Matrix
 from hetcal.advice.prior_shift import PriorShift, measure_prior_shift
@@ -31,6 +31,7 @@ from hetcal.advice.verdicts import (
     LEAST_GAIN,
     LOCAL_LEVEL,
     RETRAIN,
+    SURE_ERRORS,
     Answer,
     Case,
     decide,
@@ -258,11 +259,13 @@ def judged(
     matters_locally = max(worthwhile * evidence.reference_brier, LEAST_GAIN)
     local = Case(
         evidence.local_p_value,
-        evidence.local_gain.less(ONE_SIDED_95),
+        evidence.local_gain.low,
         evidence.local_most,
         matters_locally,
         rising=evidence.doubling_gain.low > 0,
         level=LOCAL_LEVEL,
+        sure=evidence.local_gain.value >= matters_locally
+        and evidence.local_gain.less(SURE_ERRORS) > 0,
         tested=evidence.local_tested,
     ).answer
     retraining_wins = (

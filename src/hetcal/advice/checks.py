@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from hetcal.advice.items import CalibrationItems, Matrix
+from hetcal.advice.items import CalibrationItems, Matrix, Rows
 from hetcal.advice.prior_shift import PriorShift
 from hetcal.advice.repetition import repeated_rows
 from hetcal.metrics.scores import brier_losses
@@ -27,6 +27,7 @@ _NO_TRIFLE, _LABELS_NAMED = 0.02, 5
 # Columns in another order: labels have at least this correlation with another column, more than
 # chance can make it by so many standard errors, and at most this part of it with their own.
 _GOES_WITH, _BEYOND_CHANCE, _HARDLY = 0.2, 3.0, 0.1
+_MANY_REPEATS = 0.1  # of the rows: what the copies give away decides what is found
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ def check_column_order(
     # Of labels that have to do with no column the best order has about this sum, by chance.
     chance = np.sqrt(2 * moved.size * np.log(K)) + _BEYOND_CHANCE
     certain = other.sum() * np.sqrt(items.n_items / moved.size) > chance
-    if not certain or other.min() < _GOES_WITH or own.mean() > _HARDLY * other.mean():
+    strength = _balanced_correlations(items.codes, P[:, column], weight)[moved]
+    if not certain or strength.min() < _GOES_WITH or own.mean() > _HARDLY * other.mean():
         return None
     class_of, top, labels = np.argsort(column), P.argmax(axis=1), items.classes.tolist()
     right = float(np.average(top == items.codes, weights=weight))
@@ -82,6 +84,21 @@ def check_column_order(
         "ask again" + ("; until then nothing is recommended." if still_needed else "."),
         voids=still_needed,
     )
+
+
+def _balanced_correlations(codes: Rows, P: Matrix, weight: Matrix) -> Matrix:
+    """Return how each class goes with its column of P, as if half of the items were of the class.
+
+    Of a rare class the plain correlation is small, however well the column tells it.
+    """
+    strength = np.zeros(P.shape[1])
+    for k in np.unique(codes):
+        of_class = (codes == k).astype(np.float64)
+        share = np.average(of_class, weights=weight)
+        if 0 < share < 1:
+            balanced = weight * np.where(codes == k, 1 / share, 1 / (1 - share))
+            strength[k] = _correlations(of_class[:, None], P[:, [k]], balanced)[0, 0]
+    return strength
 
 
 def _correlations(A: Matrix, B: Matrix, weight: Matrix) -> Matrix:
@@ -178,13 +195,15 @@ def check_repeated_rows(items: CalibrationItems) -> AdviceWarning | None:
     found = repeated_rows(items)
     if found is None:
         return None
+    voids = found.n_repeats >= _MANY_REPEATS * items.n_items
     return AdviceWarning(
         "repeated-rows",
         f"{found.n_repeats} of {items.n_items} rows repeat another one in every feature and in the "
         f"probabilities ({found.n_same_label} with the same label), although features have so many "
         "values that this is no chance. If they are the same items, each is predicted from its own "
         "copies, and every figure below is too good. Drop the copies, or pass groups= with one "
-        "value per item.",
+        "value per item" + ("; until then nothing is recommended." if voids else "."),
+        voids=voids,
     )
 
 

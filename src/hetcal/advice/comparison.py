@@ -49,6 +49,7 @@ class Comparison:
     cross_validated: CrossValidated | None = None
     learning_curve: LearningCurve | None = None
     warnings: dict[str, dict[str, int]] = field(default_factory=dict)
+    _bootstrap: dict[str, int] = field(default_factory=dict)
 
     @property
     def methods(self) -> list[str]:
@@ -109,7 +110,7 @@ class Comparison:
 
         Below zero the first is better, except for accuracy.
         """
-        return paired_difference(self._kept(), first, second, metric)
+        return paired_difference(self._kept(), first, second, metric, **self._bootstrap)
 
     def plot(self, metric: str = "brier", *, ax: Any = None) -> Any:
         """Draw the methods with their standard errors; see ``plotting.ComparisonDisplay``."""
@@ -290,7 +291,8 @@ def compare(
     if not out.methods:
         name, run = next(iter(out.runs.items()))
         raise ValueError(f"compare: every method failed; {name!r} with {run.error}")
-    scored = score(out, n_bootstrap=n_bootstrap, random_state=random_state)
+    bootstrap = {"n_bootstrap": n_bootstrap, "random_state": random_state}
+    scored = score(out, **bootstrap)
     comparison = Comparison(
         _rows=_ordered(_described(scored, out)),
         _seconds=pd.Series({name: np.mean(run.seconds) for name, run in out.runs.items()}),
@@ -298,6 +300,7 @@ def compare(
         n_splits=len(out.splits),
         cross_validated=out if keep_predictions else None,
         warnings={name: dict(run.warnings) for name, run in out.runs.items() if run.warnings},
+        _bootstrap=bootstrap,
     )
     if isinstance(learning_curve, bool) and not learning_curve:
         return comparison

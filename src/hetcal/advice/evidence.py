@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from hetcal._exceptions import HetcalWarning
 from hetcal._validation import FeatureEncoder
@@ -34,6 +34,7 @@ from hetcal.heterogeneity import HiddenHeterogeneity, find_subgroups
 from hetcal.heterogeneity.direction import score_terms
 from hetcal.heterogeneity.folds import fold_of
 from hetcal.heterogeneity.global_map import CrossFittedMap
+from hetcal.heterogeneity.null import draw_labels, null_p_values
 from hetcal.heterogeneity.subgroups import COLUMNS
 from hetcal.kernels.simplex import log_probabilities, zero_floor
 from hetcal.metrics.scores import brier_losses
@@ -94,11 +95,6 @@ class Potential:
     def most(self) -> float:
         """The largest gain that the data do not rule out."""
         return (max(self.z, 0.0) + ONE_SIDED_95) ** 2 * self.unit
-
-    @property
-    def p_value(self) -> float:
-        """One-sided, that there is nothing to gain."""
-        return float(ndtr(-self.z))
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,12 +214,11 @@ def gather(
     maps = honest_models.cross_fitted_maps(items, fold)
     best_map, mapped = honest_models.best_of(maps, truth, items.weights, fold)
     mapped_loss = brier_losses(mapped, truth)
-    # With few items every map may be worse than none: what comes after must beat both.
-    _, reference = honest_models.best_of(maps | {"none": P}, truth, items.weights, fold)
-    reference_loss = brier_losses(reference, truth)
+    # With few items the best map may be worse than none: what comes after must beat both.
+    mapping_pays = _mean(mapped_loss, items) < _mean(loss, items)
+    reference_loss = mapped_loss if mapping_pays else loss
     log_proba = log_probabilities(P, zero_floor(P))
-    flexible = CrossFittedMap(log_proba, codes, items.weights, fold).proba
-    overall = Potential.towards(flexible - P, P, items)
+    flexible, overall, global_p_value = _right_on_average(log_proba, items, random_state)
     done()
 
     fitted = _fitted_hybrid(items, random_state, n_jobs) if hybrid is None else hybrid
@@ -284,7 +279,7 @@ def gather(
         hh_global=hidden.hh_global_mean_,
         hh_local=hidden.hh_local_mean_,
         hh_standard_error=hidden.standard_error_,
-        global_p_value=overall.p_value,
+        global_p_value=global_p_value,
         local_p_value=hidden.p_value_,
         global_most=min(max(overall.most, global_gain.value), _mean(loss, items)),
         local_tested=local_tested,
@@ -327,6 +322,41 @@ def class_pairs(items: CalibrationItems) -> float:
     """Return half the number of classes; they count by their frequencies, so rare ones hardly."""
     frequencies = np.bincount(items.codes, items.weights) / items.weights.sum()
     return 0.5 / float(frequencies @ frequencies)
+
+
+def _right_on_average(
+    log_proba: Matrix, items: CalibrationItems, seed: int
+) -> tuple[Matrix, Potential, float]:
+    """Test that the probabilities are right on average.
+
+    The direction is that of a flexible map, cross-fitted in folds that do not know the labels:
+    folds with equal shares of each class would let every fold repeat the chance surplus of the
+    others. Labels drawn from the probabilities show what the search finds where all is right.
+
+    Returns
+    -------
+    mapped : ndarray of shape (n, K)
+        The flexible map's honest predictions.
+    potential : Potential
+        What a global map could gain.
+    p_value : float
+    """
+    rng = np.random.default_rng([seed, 2])
+    fold = fold_of(np.zeros_like(items.codes), items.groups, _N_FOLDS, rng)
+    observed = CrossFittedMap(log_proba, items.codes, items.weights, fold)
+    null = observed.of_the_identity(log_proba)
+
+    def potential(mapped: Matrix, codes: Rows) -> Potential:
+        P = items.proba
+        return Potential.towards(mapped - P, P, replace(items, codes=codes))
+
+    found = potential(observed.proba, items.codes)
+    drawn = [
+        potential(null.refit(codes), codes).z
+        for codes in draw_labels(null.fitted, _NULL_DRAWS, rng)
+    ]
+    p_value = null_p_values(np.array([found.z]), np.array([drawn]))[0]
+    return observed.proba, found, float(p_value)
 
 
 def _fitted_hybrid(

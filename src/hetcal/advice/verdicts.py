@@ -20,6 +20,9 @@ LEAST_OF_SECOND_CLASS = 5
 LEVEL = 0.05
 # With 200 items the test of hidden heterogeneity alarms more often than its level says.
 LOCAL_LEVEL = 0.02
+# Among many features the test may miss what the hybrid has gained; so many standard errors of an
+# honest gain are proof enough.
+SURE_ERRORS = 3.0
 # A share of next to nothing (a model that is never wrong) is no gain that matters to anybody.
 LEAST_GAIN = 1e-5
 
@@ -41,7 +44,8 @@ class Case:
     p_value : float
         Of the test that there is nothing to repair.
     gain : float
-        The honest gain in Brier score, less one standard error (local: 1.645 of them).
+        The honest gain in Brier score, less one standard error (local: 1.96 of them, so that it is
+        the lower end of the interval).
     most : float
         The largest gain that the data do not rule out.
     worthwhile : float
@@ -50,6 +54,8 @@ class Case:
         Whether more items surely help what was tried, so that more could be gained with them.
     level : float
         Of the test.
+    sure : bool
+        Whether the honest gain proves by itself that there is something to repair.
     tested : float, optional
         The part of ``most`` that the test itself leaves; None: all of it. Where this is too small,
         the test has found nothing that matters, and what else is not ruled out is only open.
@@ -61,6 +67,7 @@ class Case:
     worthwhile: float
     rising: bool = False
     level: float = LEVEL
+    sure: bool = False
     tested: float | None = None
 
     @property
@@ -78,7 +85,7 @@ class Case:
         >>> Case(p_value=0.2, gain=-0.001, most=0.01, worthwhile=0.004).answer
         <Answer.UNSURE: 'unsure'>
         """
-        real = self.p_value <= self.level
+        real = self.sure or self.p_value <= self.level
         if self.most < self.worthwhile and not (real and self.rising):
             return Answer.NO
         tested = self.most if self.tested is None else self.tested

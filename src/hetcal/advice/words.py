@@ -16,7 +16,9 @@ from hetcal.advice.verdicts import (
     GO_LOCAL,
     LEAST_GAIN,
     LEAVE_IT,
+    LOCAL_LEVEL,
     RETRAIN,
+    SURE_ERRORS,
     Answer,
 )
 
@@ -198,8 +200,18 @@ def _local_reason(advice: Advice, e: Evidence) -> str:
     return (
         f"{start} The hybrid gains {_interval(e.local_gain)} over {_BETTER_OF_BOTH}; that a "
         f"global map repairs everything has p {_p(e.local_p_value)}"
-        f"{_bound(advice.local, e.local_most)}. Local part of hidden heterogeneity: "
-        f"{e.hh_local:.4f} (standard error {e.hh_standard_error:.4f})."
+        f"{_proof(advice, e)}{_bound(advice.local, e.local_most)}. Local part of hidden "
+        f"heterogeneity: {e.hh_local:.4f} (standard error {e.hh_standard_error:.4f})."
+    )
+
+
+def _proof(advice: Advice, e: Evidence) -> str:
+    """Say what shows that something is hidden, where the test does not."""
+    if advice.local is not Answer.YES or e.local_p_value <= LOCAL_LEVEL:
+        return ""
+    return (
+        " (the test misses it, as it may among many features or few items; the gain, more than "
+        f"{SURE_ERRORS:.0f} standard errors, shows it)"
     )
 
 

@@ -107,7 +107,7 @@ class LabelPreserving(BaseCalibrator):
         if honest is None:
             folds = make_folds(codes, group_codes, _N_FOLDS, seed=0)
             honest = self._cross_fitted(X, given, codes, folds)
-        self._set_price(honest, scores, codes, weight)
+        self._set_price(honest, scores, codes, weight, group_codes)
         return self
 
     def predict_proba(
@@ -173,7 +173,12 @@ class LabelPreserving(BaseCalibrator):
         return honest
 
     def _set_price(
-        self, honest: Matrix, scores: Scores, codes: NDArray[np.int64], weight: Matrix
+        self,
+        honest: Matrix,
+        scores: Scores,
+        codes: NDArray[np.int64],
+        weight: Matrix,
+        groups: NDArray[np.int64] | None,
     ) -> None:
         self.top_ = self._top(scores)
         truth = np.eye(self.classes_.shape[0])[codes]
@@ -183,7 +188,10 @@ class LabelPreserving(BaseCalibrator):
         share = weight * known / max(weight[known].sum(), np.finfo(float).tiny)
         loss = np.where(known, loss, 0.0)
         self.price_ = float(share @ loss) if known.any() else float("nan")
-        self.price_error_ = float(np.sqrt(share**2 @ (loss - self.price_) ** 2))
+        deviations = share * (loss - self.price_)
+        if groups is not None:  # items of one group are not independent
+            deviations = np.bincount(groups, deviations)
+        self.price_error_ = float(np.sqrt(deviations @ deviations))
         self.changed_ = float(share @ (honest.argmax(axis=1) != self.top_))
 
     @staticmethod

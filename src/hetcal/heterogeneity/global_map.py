@@ -18,6 +18,7 @@ which the null distribution needs again and again, takes a few steps with one fa
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -205,6 +206,20 @@ class CrossFittedMap:
             ).T
             proba[test] = test_rows.proba(_chord(train_rows, factor, self.full.theta, targets))
         return proba
+
+    def of_the_identity(self, log_proba: Matrix) -> CrossFittedMap:
+        """Return one with the same folds whose null labels come from the probabilities as they are.
+
+        Its ``proba`` is still that of the observed labels.
+        """
+        basis = self.full.basis
+        theta = np.zeros(len(basis.ridge))
+        theta[0] = basis.scale  # the shared functions begin with log p over the scale
+        other = copy.copy(self)
+        other.__dict__.pop("_factors", None)
+        other.full = FlexibleMap(basis, theta)
+        other.fitted = other.full.apply(log_proba)
+        return other
 
     @cached_property
     def _factors(self) -> list:
