@@ -1,5 +1,7 @@
 """The hybrid's experts: honest, of any kind, and asked only where they have a say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -13,6 +15,7 @@ from hetcal.calibration.base import Scores
 from hetcal.calibration.hybrid import kernel_machine, library
 from hetcal.calibration.hybrid.families import GlobalFamily
 from hetcal.calibration.hybrid.kernel_machine import KernelFamily
+from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.nearest import NeighbourFamily
 from hetcal.calibration.hybrid.problem import Problem, make_folds
 from hetcal.calibration.hybrid.retrained import (
@@ -223,10 +226,11 @@ def wide(n_features, n_classes=2, n=80, seed=0):
     ],
 )
 def test_the_kind_of_boosting_follows_the_number_of_columns(n_features, n_classes, expected):
-    X, data = wide(n_features, n_classes)
-    hybrid = HybridCalibrator(n_estimators=5).fit(X, data.y, y_proba=data.y_proba)
-    assert {name for name in hybrid.experts_.index if "boosting" in name} == expected
-    assert not hybrid.experts_.loc[[n for n in expected if n.endswith("-x")], "uses_model"].any()
+    problem = replace(problem_of(80, n_classes), features=np.zeros((80, n_features)))
+    families = Library(problem, 5, 0, None, "y_proba").wanted("auto")
+    names = {name: family.uses_model for family in families for name in family.names}
+    assert {name for name in names if "boosting" in name} == expected
+    assert not any(names[name] for name in expected if name.endswith("-x"))
 
 
 def test_wide_boosting_is_left_out_where_it_would_take_minutes(monkeypatch):
