@@ -5,7 +5,7 @@
 
 Rows are appended as they come, so an interrupted run goes on where it stopped; `--part` picks
 verdicts, leak (rows that the model was trained on, and honest strong models) and shift (class
-balance). Thresholds were chosen on seeds below 3100; the reported seeds start at 5000.
+balance). Thresholds were chosen on seeds below 3100; the reported seeds start at 8000.
 """
 
 from __future__ import annotations
