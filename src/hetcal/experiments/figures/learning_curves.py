@@ -39,14 +39,16 @@ def draw(name: str, results: Path, trials: int, progress: Callable[[str], object
     """Draw one panel per classifier; methods and sizes without results are left out."""
     table = trials_of(results, [DATASET], figure=name, trials=trials)
     table = table[table["classifier"].isin(CLASSIFIERS) & table["n_cal"].isin(SIZES)]
-    scores = summarise(_whole_curves(table), ["brier"])
-    return DrawnFigure(_plot(scores, methods_in(table, DATASET)), scores)
+    methods = methods_in(table, DATASET)
+    scores = summarise(_whole_curves(table[table["method"].isin(methods)]), ["brier"])
+    return DrawnFigure(_plot(scores, methods), scores)
 
 
 def _whole_curves(table: pd.DataFrame) -> pd.DataFrame:
     """Leave out trials that have fewer sizes than others: a curve must not change its trials."""
-    sizes = table.groupby("seed")["n_cal"].transform("nunique")
-    return table[sizes == sizes.max()]
+    curve = ["method", "classifier"]
+    sizes = table.groupby([*curve, "seed"])["n_cal"].transform("nunique")
+    return table[sizes == sizes.groupby([table[name] for name in curve]).transform("max")]
 
 
 def _plot(scores: pd.DataFrame, methods: list[str]) -> Any:
