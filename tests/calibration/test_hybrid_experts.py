@@ -1,6 +1,4 @@
-"""The hybrid's experts: honest, of any kind, and asked only where they have a say."""
-
-from dataclasses import replace
+"""The hybrid's experts: out of sample, of any kind, and asked only where they have a weight."""
 
 import numpy as np
 import pytest
@@ -11,13 +9,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from hetcal import HybridCalibrator, VectorScaling, get_calibrator
-from hetcal.calibration.base import Scores
 from hetcal.calibration.hybrid import kernel_machine, library
 from hetcal.calibration.hybrid.families import GlobalFamily
 from hetcal.calibration.hybrid.kernel_machine import KernelFamily
 from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.nearest import NeighbourFamily
-from hetcal.calibration.hybrid.problem import Problem, make_folds
 from hetcal.calibration.hybrid.retrained import (
     BoostingFamily,
     CalibratorFamily,
@@ -25,25 +21,31 @@ from hetcal.calibration.hybrid.retrained import (
     WideBoostingFamily,
 )
 from hetcal.calibration.uncalibrated import Uncalibrated
+from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.datasets import make_hidden_heterogeneity
 
 pytestmark = pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
 
 
-def problem_of(n=120, n_classes=3, seed=0):
+def items_of(n=120, n_classes=3, seed=0, X=None, **named):
     data = make_hidden_heterogeneity(n, n_classes=n_classes, random_state=seed)
-    codes = np.searchsorted(data.classes, data.y).astype(np.int64)
-    scores = Scores.from_proba(np.asarray(data.y_proba), 1e-9)
-    X, folds = np.asarray(data.X, dtype=float), make_folds(codes, None, 5, 0)
-    return Problem(X, scores, codes, n_classes, np.ones(n), folds)
-
-
-def with_label(problem, row, label):
-    codes = problem.codes.copy()
-    codes[row] = label
-    return Problem(
-        problem.features, problem.scores, codes, problem.n_classes, problem.weight, problem.folds
+    return CalibrationSet.check(
+        np.asarray(data.X, dtype=float) if X is None else X,
+        np.searchsorted(data.classes, data.y),
+        y_proba=data.y_proba,
+        caller="test",
+        **named,
     )
+
+
+def folds_of(items):
+    return Folds.make(items.n_items, 5, seed=0, groups=items.groups)
+
+
+def with_label(items, row, label):
+    codes = items.codes.copy()
+    codes[row] = label
+    return items.with_codes(codes)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +63,14 @@ def with_label(problem, row, label):
     ],
     ids=lambda family: family.names[0],
 )
-def test_an_items_own_label_does_not_reach_its_honest_prediction(family, monkeypatch):
+def test_an_items_own_label_does_not_reach_its_out_of_sample_prediction(family, monkeypatch):
     # Width, ridge and frequencies of the kernel are common to all; one label moves them a little.
     monkeypatch.setattr(kernel_machine, "_WIDTHS", (1.0,))
     monkeypatch.setattr(kernel_machine, "_RIDGES", (1.0,))
-    problem = problem_of()
-    before = family.fit(problem).honest(problem)
-    changed = with_label(problem, 7, (problem.codes[7] + 1) % 3)
-    after = family.fit(changed).honest(changed)
+    items = items_of()
+    before = family.fit(items).out_of_sample(items, folds_of(items))
+    changed = with_label(items, 7, (items.codes[7] + 1) % 3)
+    after = family.fit(changed).out_of_sample(changed, folds_of(items))
     assert len(before) == len(family.names)
     slack = 0.02 if isinstance(family, KernelFamily) else 1e-12
     for one, two in zip(before, after, strict=True):
@@ -81,27 +83,26 @@ def test_kernel_leaves_one_out_exactly(weighted, monkeypatch):
     monkeypatch.setattr(kernel_machine, "_RIDGES", (0.3,))
     monkeypatch.setattr(kernel_machine, "_JITTER", 1e-10)
     rng = np.random.default_rng(0)
-    problem = problem_of(40, 2)
     weight = rng.integers(1, 4, 40).astype(float) if weighted else np.ones(40)
-    problem = Problem(problem.features, problem.scores, problem.codes, 2, weight, problem.folds)
-    family = KernelFamily(with_model=False).fit(problem)
-    Z = family.space_.transform(problem.features, problem.scores)
+    items = items_of(40, 2, sample_weight=weight)
+    family = KernelFamily(with_model=False).fit(items)
+    Z = family.space_.transform(items.features(), items.scores)
     K = np.exp(-family.width_ * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
     start = family.frequencies_
     for i in range(5):
         rest = np.arange(40) != i
         gram = K[np.ix_(rest, rest)] + 0.3 * np.diag(1 / weight[rest])
-        value = start + K[i, rest] @ np.linalg.solve(gram, problem.onehot[rest] - start)
+        value = start + K[i, rest] @ np.linalg.solve(gram, items.onehot[rest] - start)
         naive = np.maximum(value, 1e-4) ** 2
         np.testing.assert_allclose(family.left_out_[i], naive / naive.sum(), atol=1e-5)
 
 
 def test_kernel_predicts_blockwise(monkeypatch):
-    problem = problem_of(100)
-    family = KernelFamily().fit(problem)
-    whole = family.predict(problem.features, problem.scores)[0]
+    items = items_of(100)
+    family = KernelFamily().fit(items)
+    whole = family.predict(items.features(), items.scores)[0]
     monkeypatch.setattr(kernel_machine, "_BLOCK_ROWS", 7)
-    np.testing.assert_allclose(family.predict(problem.features, problem.scores)[0], whole)
+    np.testing.assert_allclose(family.predict(items.features(), items.scores)[0], whole)
 
 
 def test_kernel_with_fewer_landmarks_than_items_still_learns(monkeypatch):
@@ -109,15 +110,14 @@ def test_kernel_with_fewer_landmarks_than_items_still_learns(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     codes = (X[:, 0] * X[:, 1] > 0).astype(np.int64)
-    scores = Scores.from_proba(np.full((400, 2), 0.5), 1e-9)
-    problem = Problem(X, scores, codes, 2, np.ones(400), make_folds(codes, None, 5, 0))
-    family = KernelFamily().fit(problem)
-    honest = family.honest(problem)[0]
-    assert (honest.argmax(axis=1) == codes).mean() > 0.85
+    items = CalibrationSet.check(X, codes, y_proba=np.full((400, 2), 0.5), caller="test")
+    family = KernelFamily().fit(items)
+    predicted = family.out_of_sample(items, folds_of(items))[0]
+    assert (predicted.argmax(axis=1) == codes).mean() > 0.85
     fresh = rng.normal(size=(2000, 2))
     said = family.predict(fresh, Scores.from_proba(np.full((2000, 2), 0.5), 1e-9))[0]
     right = said.argmax(axis=1) == (fresh[:, 0] * fresh[:, 1] > 0)
-    assert abs(right.mean() - (honest.argmax(axis=1) == codes).mean()) < 0.05
+    assert abs(right.mean() - (predicted.argmax(axis=1) == codes).mean()) < 0.05
 
 
 def fitted(data, experts, **fit_params):
@@ -226,8 +226,8 @@ def wide(n_features, n_classes=2, n=80, seed=0):
     ],
 )
 def test_the_kind_of_boosting_follows_the_number_of_columns(n_features, n_classes, expected):
-    problem = replace(problem_of(80, n_classes), features=np.zeros((80, n_features)))
-    families = Library(problem, 5, 0, None, "y_proba").wanted("auto")
+    items = items_of(80, n_classes, X=np.zeros((80, n_features)), classes=np.arange(n_classes))
+    families = Library(items, 5, 0, None).wanted("auto")
     names = {name: family.uses_model for family in families for name in family.names}
     assert {name for name in names if "boosting" in name} == expected
     assert not any(names[name] for name in expected if name.endswith("-x"))

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from hetcal.calibration.base import Scores
-from hetcal.calibration.hybrid.problem import Problem, make_folds
 from hetcal.calibration.hybrid.recalibration import Recalibration
 from hetcal.calibration.hybrid.stacking import (
     cautious_share,
@@ -12,6 +10,21 @@ from hetcal.calibration.hybrid.stacking import (
     learned_weights,
     reliance,
 )
+from hetcal.data import CalibrationSet, Folds
+
+FOLDS = 5
+
+
+def items_of(codes, n_classes=2, **named):
+    P = np.full((len(codes), n_classes), 1 / n_classes)
+    classes = np.arange(n_classes)
+    return CalibrationSet.check(
+        np.zeros((len(codes), 1)), codes, y_proba=P, classes=classes, caller="test", **named
+    )
+
+
+def folds_of(items):
+    return Folds.make(items.n_items, FOLDS, seed=0, groups=items.groups)
 
 
 def sure(codes, confidence, n_classes=2):
@@ -35,11 +48,24 @@ def test_convex_weights_beat_a_grid():
 
 def test_a_gain_within_noise_is_not_taken():
     rng = np.random.default_rng(0)
-    truth = np.eye(2)[rng.integers(0, 2, 40)]
+    items = items_of(rng.integers(0, 2, 40))
     base = np.full((40, 2), 0.5)
     noise = np.clip(base + rng.normal(0, 0.2, (40, 1)) * [1, -1], 0, 1)
-    assert cautious_share(noise, base, truth, np.ones(40), 1.0) == 0.0
-    assert cautious_share(0.9 * truth + 0.05, base, truth, np.ones(40), 1.0) > 0.9
+    assert cautious_share(noise, base, items, 1.0) == 0.0
+    assert cautious_share(0.9 * items.onehot + 0.05, base, items, 1.0) > 0.9
+
+
+def test_copies_in_one_group_do_not_make_the_share_bolder():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 60)
+    blend = sure(np.where(rng.random(60) < 0.2, 1 - codes, codes), 0.8)
+    base = np.full((60, 2), 0.5)
+    copies = np.repeat(np.arange(60), 4)
+    alone = cautious_share(blend, base, items_of(codes), 3.0)
+    grouped = items_of(codes[copies], groups=copies)
+    ungrouped = items_of(codes[copies])
+    assert cautious_share(blend[copies], base[copies], grouped, 3.0) <= alone + 0.05
+    assert cautious_share(blend[copies], base[copies], ungrouped, 3.0) > alone + 0.05
 
 
 def test_convex_weights_follow_the_items_that_count():
@@ -73,9 +99,7 @@ def test_a_perfect_record_on_few_items_is_not_believed():
     # Neither makes a mistake on 50 items; the blend is only surer of itself.
     codes = np.random.default_rng(0).integers(0, 2, 2000)
     shares = {
-        n: cautious_share(
-            sure(codes[:n], 0.999), sure(codes[:n], 0.93), np.eye(2)[codes[:n]], np.ones(n), 1.0
-        )
+        n: cautious_share(sure(codes[:n], 0.999), sure(codes[:n], 0.93), items_of(codes[:n]), 1.0)
         for n in (50, 2000)
     }
     assert shares[50] < 0.2
@@ -89,14 +113,11 @@ def test_a_large_gain_is_taken_on_few_items_too(n_classes):
     wrong = np.where(rng.random(50) < 0.1, (codes + 1) % n_classes, codes)
     base = sure(rng.integers(0, n_classes, 50), 0.6, n_classes)
     blend = sure(wrong, 0.9, n_classes)
-    assert cautious_share(blend, base, np.eye(n_classes)[codes], np.ones(50), 1.0) > 0.6
+    assert cautious_share(blend, base, items_of(codes, n_classes), 1.0) > 0.6
 
 
-def problem_of(codes, n_classes=2):
-    n = len(codes)
-    scores = Scores.from_proba(np.full((n, n_classes), 1 / n_classes), 1e-9)
-    folds = make_folds(codes, None, 5, 0)
-    return Problem(np.zeros((n, 1)), scores, codes, n_classes, np.ones(n), folds)
+def last_step(blend, items):
+    return Recalibration().fit(blend, items, folds_of(items), 1.0)
 
 
 def test_last_step_keeps_to_a_temperature_where_that_is_enough():
@@ -104,7 +125,7 @@ def test_last_step_keeps_to_a_temperature_where_that_is_enough():
     p = rng.beta(0.6, 0.6, 3000)
     codes = (rng.random(3000) < p).astype(np.int64)
     timid = 1 / (1 + ((1 - p) / p) ** 0.5)
-    step = Recalibration().fit(np.column_stack([1 - timid, timid]), problem_of(codes), 1.0)
+    step = last_step(np.column_stack([1 - timid, timid]), items_of(codes))
     assert step.inverse_temperature_ == pytest.approx(2.0, rel=0.1)
     assert step.beta_ is None
 
@@ -114,7 +135,7 @@ def test_last_step_corrects_what_is_lopsided():
     p = rng.beta(0.6, 0.6, 3000)
     codes = (rng.random(3000) < p).astype(np.int64)
     shifted = 1 / (1 + np.e * (1 - p) / p)
-    step = Recalibration().fit(np.column_stack([1 - shifted, shifted]), problem_of(codes), 1.0)
+    step = last_step(np.column_stack([1 - shifted, shifted]), items_of(codes))
     assert step.beta_ is not None
     after = step.apply(np.column_stack([1 - shifted, shifted]))[:, 1]
     assert np.mean((after - p) ** 2) < 0.1 * np.mean((shifted - p) ** 2)
@@ -122,20 +143,35 @@ def test_last_step_corrects_what_is_lopsided():
 
 def test_reliance_is_none_where_others_know_as_much_and_full_where_they_know_nothing():
     codes = np.random.default_rng(0).integers(0, 2, 200)
-    problem, final = problem_of(codes), sure(codes, 0.9)
-    assert reliance([final], final, problem, 0.0)[0] < 0.1
-    assert reliance([np.full((200, 2), 0.5)], final, problem, 1.0)[0] > 0.95
-    assert reliance([np.full((200, 2), np.nan)], final, problem, 1.0)[0] > 0.95
+    items, final = items_of(codes), sure(codes, 0.9)
+    assert reliance([final], final, items, folds_of(items), 0.0)[0] < 0.1
+    assert reliance([np.full((200, 2), 0.5)], final, items, folds_of(items), 1.0)[0] > 0.95
+    assert reliance([np.full((200, 2), np.nan)], final, items, folds_of(items), 1.0)[0] > 0.95
 
 
 def test_reliance_is_measured_with_the_same_caution():
     codes = np.random.default_rng(0).integers(0, 2, 200)
-    final = sure(codes, 0.9)
-    assert reliance([final], final, problem_of(codes), np.inf)[0] == 1.0
+    items, final = items_of(codes), sure(codes, 0.9)
+    assert reliance([final], final, items, folds_of(items), np.inf)[0] == 1.0
 
 
 def test_reliance_is_unknown_where_nothing_is_known():
     rng = np.random.default_rng(0)
     codes, noise = rng.integers(0, 2, 200), rng.uniform(0.45, 0.55, 200)
-    said = np.column_stack([noise, 1 - noise])
-    assert np.isnan(reliance([said], said, problem_of(codes), 1.0)).all()
+    items, said = items_of(codes), np.column_stack([noise, 1 - noise])
+    assert np.isnan(reliance([said], said, items, folds_of(items), 1.0)).all()
+
+
+def test_reliance_counts_groups():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 80)
+    final, other = sure(codes, 0.8), sure(np.where(rng.random(80) < 0.3, 1 - codes, codes), 0.8)
+    alone = items_of(codes)
+    copies = np.repeat(np.arange(80), 3)
+    grouped = items_of(codes[copies], groups=copies)
+    folds = folds_of(alone)
+    many = Folds(folds.number[copies])
+    _, error = reliance([other], final, alone, folds, 0.0)
+    _, error_of_copies = reliance([other[copies]], final[copies], grouped, many, 0.0)
+    # The pull towards equal weights counts items, so the blend differs a little.
+    assert error_of_copies == pytest.approx(error, rel=0.15)

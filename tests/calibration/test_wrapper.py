@@ -51,7 +51,9 @@ class Recorder(BaseCalibrator):
         self.random_state = random_state
 
     def fit(self, X, y, *, y_proba=None, logits=None, sample_weight=None, groups=None):
-        self.scores_, self.codes_ = self._fit_scores(X, y, y_proba, logits)
+        items = self._checked(X, y, y_proba=y_proba, logits=logits)
+        self._remember(items)
+        self.scores_, self.codes_ = items.scores, items.codes
         self.X_, self.weight_, self.groups_ = X, sample_weight, groups
         return self
 

@@ -10,8 +10,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._compat import threadpool_limits
+from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder, check_sample_weight, check_two_classes
-from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
+from hetcal.calibration.base import BaseCalibrator
+from hetcal.data import Scores
 
 _N_TREES = 200
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from hetcal.calibration.base import Scores
+from hetcal.data import Scores
 from hetcal.kernels.binary_maps import ranking_scores
 
 Matrix = NDArray[np.float64]

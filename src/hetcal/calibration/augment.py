@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from hetcal._validation import FeatureEncoder
-from hetcal.calibration.base import Scores
+from hetcal.data import CalibrationSet, Scores
 
 Matrix = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class AugmentedSpace:
     ----------
     features : transformer or None
         Applied to X first (a PCA, a network's latent layer). It is fitted without labels, so that
-        honest predictions stay honest; frozen ones are not refitted.
+        predictions of the items stay out of sample; frozen ones are not refitted.
     augment : {"log-proba-scaled", "proba-scaled", "log-proba", "proba", None}
         What stands beside the features: probabilities or their logarithms, standardised on the
         calibration items or raw, or nothing.
@@ -50,11 +50,17 @@ class AugmentedSpace:
             missing="keep" if accepts_missing else "impute", allow_sparse=accepts_sparse
         )
 
-    def fit_transform(self, X: Any, scores: Scores, weight: Matrix | None = None) -> Any:
+    def fit_transform(self, items: CalibrationSet) -> Any:
         """Learn the map from the calibration items and return them in the augmented space."""
-        self.features_ = None if self.features is None else self._fitted_features(X)
-        self.encoder.fit(self._represented(X))
-        columns = self._probability_columns(scores)
+        self.features_ = None
+        if self.features is None:
+            kind = {"missing": self.encoder.missing, "allow_sparse": self.encoder.allow_sparse}
+            self.encoder, encoded = items.encoder(**kind), items.features(**kind)
+        else:
+            self.features_ = self._fitted_features(items.X)
+            encoded = self.encoder.fit_transform(self._represented(items.X))
+        columns = self._probability_columns(items.scores)
+        weight = items.weight
         self.n_proba = 0 if columns is None else columns.shape[1]
         self.center_: Matrix | float = 0.0
         self.spread_: Matrix | float = 1.0
@@ -62,7 +68,7 @@ class AugmentedSpace:
             self.center_ = np.average(columns, axis=0, weights=weight)
             spread = np.sqrt(np.average((columns - self.center_) ** 2, axis=0, weights=weight))
             self.spread_ = np.where(spread > 0, spread, 1.0)
-        return self.transform(X, scores)
+        return self.join(encoded, items.scores)
 
     def transform(self, X: Any, scores: Scores) -> Any:
         """Return new items in the augmented space."""
@@ -87,7 +93,7 @@ class AugmentedSpace:
         if not frozen and get_tags(self.features).target_tags.required:
             raise ValueError(
                 f"features={self.features!r} learns from labels; fitted on the calibration labels "
-                "it would spoil the honest predictions. Fit it on other data and pass "
+                "it would spoil the out-of-sample predictions. Fit it on other data and pass "
                 "FrozenEstimator(fitted transformer)."
             )
         return clone(self.features).fit(X, None)

@@ -8,54 +8,24 @@ output on these items, either ``y_proba`` or ``logits``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from hetcal._typing import Matrix
 from hetcal._validation import (
     check_columns_match_classes,
-    check_labels,
     check_logits,
     check_one_kind,
     check_proba,
     check_proba_names,
     check_same_rows,
-    check_sample_weight,
-    check_two_classes,
-    weights_as_counts,
 )
 from hetcal._validation.frames import TablesAsColumns
-from hetcal.kernels.simplex import log_probabilities, zero_floor
-
-Matrix = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Scores:
-    """A classifier's output, as probabilities and as their logarithms.
-
-    ``log_proba`` comes straight from the logits where those were given, so it is not saturated;
-    from probabilities it has a floor for hard zeros (:func:`hetcal.kernels.simplex.zero_floor`).
-    """
-
-    proba: Matrix
-    log_proba: Matrix
-
-    @classmethod
-    def from_proba(cls, P: Matrix, floor: float) -> Scores:
-        """Read probabilities; a hard zero counts as ``floor``."""
-        return cls(P, log_probabilities(P, floor))
-
-    @classmethod
-    def from_logits(cls, logits: Matrix) -> Scores:
-        """Read logits."""
-        log_proba = log_softmax(logits, axis=1)
-        return cls(np.exp(log_proba), log_proba)
+from hetcal.data import CalibrationSet, Scores
 
 
 class BaseCalibrator(TablesAsColumns, BaseEstimator, ABC):
@@ -76,34 +46,28 @@ class BaseCalibrator(TablesAsColumns, BaseEstimator, ABC):
     classes: Any
     uses_features: bool = True  # whether X matters, or may be None
 
-    def _fit_scores(self, X: Any, y: Any, y_proba: Any, logits: Any) -> tuple[Scores, NDArray]:
-        """Check the calibration items, set ``classes_``, return scores and label codes."""
-        kind = check_one_kind(y_proba, logits, caller=type(self).__name__)
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__}.fit requires y to be passed, but the target y is None. "
-                "Pass the observed labels of the calibration items."
-            )
-        check_same_rows(X=X, y=y, **{kind: y_proba if kind == "y_proba" else logits})
-        codes, classes = check_labels(y, self.classes)
-        given = self.classes is not None
-        if not given:
-            check_two_classes(codes, classes)
-        if kind == "y_proba":
-            P = check_proba(y_proba)
-            check_columns_match_classes(P.shape[1], classes, given=given)
-            self.zero_floor_ = zero_floor(P)
-            scores = Scores.from_proba(P, self.zero_floor_)
-        else:
-            L = check_logits(logits)
-            check_columns_match_classes(L.shape[1], classes, name="logits", given=given)
-            scores = Scores.from_logits(L)
-        check_two_classes(codes, classes)
-        output = y_proba if kind == "y_proba" else logits
-        self.output_names_ = check_proba_names(output, classes, name=kind)
-        self.classes_ = classes
-        self.input_kind_ = kind
-        return scores, codes
+    def fit_set(self, items: CalibrationSet) -> Self:
+        """Fit to items that were checked already; our own :meth:`fit` checks, then calls this."""
+        return self.fit(items.X, items.labels, **items.arguments)  # type: ignore[attr-defined]
+
+    def predict_set(self, items: CalibrationSet) -> Matrix:
+        """Return calibrated probabilities of items that were checked already."""
+        return self.predict_proba(items.X, **{items.kind: items.output})  # type: ignore[attr-defined]
+
+    def _checked(self, X: Any, y: Any, **named: Any) -> CalibrationSet:
+        """Return the arguments of :meth:`fit` as a calibration set."""
+        if self.uses_features:
+            self._require_features(X)
+        caller = f"{type(self).__name__}.fit"
+        return CalibrationSet.check(X, y, classes=self.classes, caller=caller, **named)
+
+    def _remember(self, items: CalibrationSet) -> None:
+        """Keep what new items are checked against."""
+        self.classes_ = items.classes
+        self.input_kind_ = items.kind
+        self.output_names_ = items.output_names
+        if items.zero_floor is not None:
+            self.zero_floor_ = items.zero_floor
 
     def _require_features(self, X: Any) -> None:
         if X is None:
@@ -167,10 +131,14 @@ class GlobalCalibrator(BaseCalibrator):
         -------
         self
         """
-        scores, codes = self._fit_scores(X, y, y_proba, logits)
-        weight = check_sample_weight(sample_weight, codes.shape[0])
-        check_two_classes(codes, self.classes_, weight)
-        self._fit_map(scores, codes, weights_as_counts(weight))
+        return self.fit_set(
+            self._checked(X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight)
+        )
+
+    def fit_set(self, items: CalibrationSet) -> Self:
+        """Fit to items that were checked already."""
+        self._remember(items)
+        self._fit_map(items.scores, items.codes, items.counts)
         return self
 
     def predict_proba(self, X: Any = None, *, y_proba: Any = None, logits: Any = None) -> Matrix:
@@ -193,6 +161,10 @@ class GlobalCalibrator(BaseCalibrator):
         """Return the most probable class of each item after calibration."""
         Q = self.predict_proba(X, y_proba=y_proba, logits=logits)
         return self.classes_[Q.argmax(axis=1)]
+
+    def predict_set(self, items: CalibrationSet) -> Matrix:
+        """Return calibrated probabilities of items that were checked already."""
+        return self._apply_map(items.scores)
 
     @abstractmethod
     def _fit_map(self, scores: Scores, codes: NDArray[np.int64], weight: Matrix) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._typing import Matrix
 from hetcal.calibration._shared import check_non_negative, check_option, step_scores
-from hetcal.calibration.base import GlobalCalibrator, Matrix, Scores
+from hetcal.calibration.base import GlobalCalibrator
+from hetcal.data import Scores
 from hetcal.kernels.histogram import (
     Histogram,
     apply_histogram,

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._typing import Matrix
 from hetcal.calibration._shared import (
     check_non_negative,
     check_option,
     warn_unless,
 )
-from hetcal.calibration.base import GlobalCalibrator, Matrix, Scores
+from hetcal.calibration.base import GlobalCalibrator
+from hetcal.data import Scores
 from hetcal.kernels.binary_maps import (
     apply_one_vs_rest,
     class_log_odds,

@@ -6,17 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
-from hetcal._validation import check_groups, check_sample_weight
-from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
-from hetcal.calibration.hybrid.problem import make_folds
+from hetcal._typing import Matrix
+from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.fitting import cross_fitted, fitted_to
+from hetcal.data import CalibrationSet, Scores
 from hetcal.kernels.preserve import keep_top
-
-_N_FOLDS = 5
+from hetcal.metrics.means import mean_and_error
+from hetcal.metrics.scores import brier_losses
 
 
 def _inner_has(name: str):
@@ -94,20 +93,20 @@ class LabelPreserving(BaseCalibrator):
             As in :meth:`hetcal.SimilarityCalibrator.fit`. Calibrators that have no use for
             ``groups`` are fitted without; the price is measured with groups kept together.
         """
-        scores, codes = self._fit_scores(X, y, y_proba, logits)
-        weight = check_sample_weight(sample_weight, codes.shape[0])
-        group_codes = check_groups(groups, codes.shape[0])
-        given = {"y": y, self.input_kind_: y_proba if self.input_kind_ == "y_proba" else logits}
-        if sample_weight is not None:
-            given["sample_weight"] = weight
-        if groups is not None and has_fit_parameter(self.calibrator, "groups"):
-            given["groups"] = groups
-        self.calibrator_ = self._fitted(X, given)
-        honest = getattr(self.calibrator_, "out_of_sample_proba_", None)
-        if honest is None:
-            folds = make_folds(codes, group_codes, _N_FOLDS, seed=0)
-            honest = self._cross_fitted(X, given, codes, folds)
-        self._set_price(honest, scores, codes, weight, group_codes)
+        return self.fit_set(
+            self._checked(
+                X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
+            )
+        )
+
+    def fit_set(self, items: CalibrationSet) -> Self:
+        """Fit to items that were checked already."""
+        self._remember(items)
+        self.calibrator_ = fitted_to(self.calibrator, items)
+        predicted = getattr(self.calibrator_, "out_of_sample_proba_", None)
+        if predicted is None:
+            predicted = cross_fitted(self.calibrator, items)
+        self._set_price(predicted, items)
         return self
 
     def predict_proba(
@@ -151,53 +150,19 @@ class LabelPreserving(BaseCalibrator):
         """Return the calibration items that voted for each item; as the calibrator's."""
         return self.calibrator_.evidence(X, **options)
 
-    def _fitted(self, X: Any, given: dict[str, Any]) -> BaseCalibrator:
-        calibrator: Any = clone(self.calibrator).set_params(classes=self.classes_)
-        return calibrator.fit(X, **given)
-
-    def _cross_fitted(
-        self, X: Any, given: dict[str, Any], codes: NDArray[np.int64], folds: NDArray[np.int64]
-    ) -> Matrix:
-        """Return predictions by calibrators that have not seen the item; NaN where none can be."""
-        honest = np.full((codes.shape[0], self.classes_.shape[0]), np.nan)
-        kind = self.input_kind_
-        for fold in np.unique(folds):
-            out = np.flatnonzero(folds == fold)
-            rest = np.flatnonzero(folds != fold)
-            if np.unique(codes[rest]).shape[0] < 2:
-                continue
-            part = {name: _safe_indexing(value, rest) for name, value in given.items()}
-            fitted: Any = self._fitted(_rows(X, rest), part)
-            new = {kind: _safe_indexing(given[kind], out)}
-            honest[out] = fitted.predict_proba(_rows(X, out), **new)
-        return honest
-
-    def _set_price(
-        self,
-        honest: Matrix,
-        scores: Scores,
-        codes: NDArray[np.int64],
-        weight: Matrix,
-        groups: NDArray[np.int64] | None,
-    ) -> None:
-        self.top_ = self._top(scores)
-        truth = np.eye(self.classes_.shape[0])[codes]
-        kept = keep_top(honest, self.top_)
-        loss = ((kept - truth) ** 2).sum(axis=1) - ((honest - truth) ** 2).sum(axis=1)
-        known = ~np.isnan(loss)
-        share = weight * known / max(weight[known].sum(), np.finfo(float).tiny)
-        loss = np.where(known, loss, 0.0)
-        self.price_ = float(share @ loss) if known.any() else float("nan")
-        deviations = share * (loss - self.price_)
-        if groups is not None:  # items of one group are not independent
-            deviations = np.bincount(groups, deviations)
-        self.price_error_ = float(np.sqrt(deviations @ deviations))
-        self.changed_ = float(share @ (honest.argmax(axis=1) != self.top_))
+    def _set_price(self, predicted: Matrix, items: CalibrationSet) -> None:
+        self.top_ = self._top(items.scores)
+        kept = keep_top(predicted, self.top_)
+        loss = brier_losses(kept, items.codes) - brier_losses(predicted, items.codes)
+        known = ~np.isnan(loss) & (items.weights > 0)
+        self.price_ = self.price_error_ = self.changed_ = float("nan")
+        if known.any():
+            scored, kept = items.take(known), predicted[known]
+            price, error = mean_and_error(loss[known], scored.weight, scored.groups)
+            changed = (kept.argmax(axis=1) != self.top_[known]).astype(np.float64)
+            self.price_, self.price_error_ = float(price), float(error)
+            self.changed_ = float(np.average(changed, weights=scored.weight))
 
     @staticmethod
     def _top(scores: Scores) -> NDArray[np.int64]:
         return scores.proba.argmax(axis=1)
-
-
-def _rows(X: Any, rows: NDArray[np.int64]) -> Any:
-    return None if X is None else _safe_indexing(X, rows)

@@ -15,17 +15,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._exceptions import SupportWarning
-from hetcal._validation import (
-    check_groups,
-    check_labels,
-    check_sample_weight,
-    check_two_classes,
-)
+from hetcal._typing import Matrix
+from hetcal._validation import check_labels, check_sample_weight
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
-from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
+from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.honest_support import HonestSupport, Reference, without_own
 from hetcal.calibration.honest_votes import GroupedVote, n_honest_trees, vote_across_groups
+from hetcal.data import CalibrationSet, Scores
 from hetcal.kernels.intervals import wilson_interval
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
 from hetcal.similarity import make_similarity
@@ -159,12 +156,19 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
         -------
         self
         """
+        return self.fit_set(
+            self._checked(
+                X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
+            )
+        )
+
+    def fit_set(self, items: CalibrationSet) -> Self:
+        """Fit to items that were checked already."""
         self._check_parameters()
-        self._require_features(X)
-        scores, codes = self._fit_scores(X, y, y_proba, logits)
-        weight = _check_weight(sample_weight, codes.shape[0])
-        check_two_classes(codes, self.classes_, weight)
-        self.groups_ = check_groups(groups, codes.shape[0])
+        _refuse_huge(items.weights)
+        self._remember(items)
+        codes, weight = items.codes, items.weight
+        self.groups_ = items.groups
         similarity = make_similarity(
             self.similarity, random_state=self.random_state, n_jobs=self.n_jobs
         )
@@ -174,26 +178,25 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
             accepts_missing=similarity.accepts_missing,
             accepts_sparse=similarity.accepts_sparse,
         )
-        weighted = None if sample_weight is None else weight
-        Z = self.space_.fit_transform(X, scores, weighted)
-        self._remember_columns(X)
-        self.voters_ = Voters(codes, self.classes_.shape[0], weighted)
+        Z = self.space_.fit_transform(items)
+        self._remember_columns(items.X)
+        self.voters_ = Voters(codes, items.n_classes, weight)
         self.similarity_ = similarity.fit(
-            Z, codes, n_proba=self.space_.n_proba, sample_weight=weighted
+            Z, codes, n_proba=self.space_.n_proba, sample_weight=weight
         )
         self.heterogeneity_ = None
         if self.heterogeneity is not None:
             # The same classes, in the same order, also where one of them was not observed.
             heterogeneity = clone(self.heterogeneity).set_params(classes=self.classes_)
-            relative = None if weighted is None else weighted / weighted[weighted > 0].mean()
+            relative = None if weight is None else weight / weight[weight > 0].mean()
             options = {"sample_weight": relative, "groups": self.groups_}
             self.heterogeneity_ = heterogeneity.fit(
-                self.space_.encode(X),
-                self.classes_[codes],
-                y_proba=scores.proba,
+                Z[:, : Z.shape[1] - self.space_.n_proba],
+                items.labels,
+                y_proba=items.proba,
                 **{name: value for name, value in options.items() if value is not None},
             )
-        self.scores_ = scores
+        self.scores_ = items.scores
         self._Z_grouped = Z if self.groups_ is not None else None
         self._honest: Matrix | None = None
         self._honest_support = None
@@ -269,7 +272,7 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
         rng, rule, counts = np.random.default_rng(random_state), self._rule(threshold), n_trees
         parts = [
             vote(
-                self.space_.join(features[rows], _rows_of(scores, rows)),
+                self.space_.join(features[rows], scores.take(rows)),
                 self.voters_,
                 rule.rows(rows),
                 np.asarray(counts)[rows],
@@ -412,7 +415,8 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
                 f"X has {scores.proba.shape[0]} rows but y has {codes.shape[0]}. "
                 "Pass one label per row."
             )
-        weight = _check_weight(sample_weight, codes.shape[0])
+        weight = check_sample_weight(sample_weight, codes.shape[0])
+        _refuse_huge(weight)
         old = self.voters_
         if old.weight is not None or sample_weight is not None:
             before = np.ones(old.codes.shape[0]) if old.weight is None else old.weight
@@ -482,7 +486,7 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
         rule = self._rule(threshold)
         ballots = [
             hold(
-                self.space_.join(features[rows], _rows_of(scores, rows)),
+                self.space_.join(features[rows], scores.take(rows)),
                 self.voters_,
                 rule.rows(rows),
             )
@@ -560,18 +564,12 @@ def _blocks(n_rows: int) -> Iterator[slice]:
         yield slice(start, min(start + _BLOCK_ROWS, n_rows))
 
 
-def _rows_of(scores: Scores, rows: slice) -> Scores:
-    return Scores(scores.proba[rows], scores.log_proba[rows])
-
-
-def _check_weight(sample_weight: Any, n_rows: int) -> Matrix:
-    weight = check_sample_weight(sample_weight, n_rows)
+def _refuse_huge(weight: Matrix) -> None:
     if weight.max() > _LARGEST_WEIGHT:
         raise ValueError(
             f"sample_weight holds {weight.max():g}; the sum of such votes is no number any more. "
             "Divide all weights by their mean."
         )
-    return weight
 
 
 def _check_heterogeneity(values: Any, n_rows: int) -> Matrix:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal.calibration.base import GlobalCalibrator, Matrix, Scores
+from hetcal._typing import Matrix
+from hetcal.calibration.base import GlobalCalibrator
+from hetcal.data import Scores
 
 
 class Uncalibrated(GlobalCalibrator):

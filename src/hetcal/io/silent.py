@@ -6,10 +6,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from hetcal.calibration.base import Matrix, Scores
+from hetcal._typing import Matrix
 from hetcal.calibration.hybrid.calibrator import HybridCalibrator
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
+from hetcal.data import Scores
 from hetcal.io.spec import Spec, expect, plain
 
 

@@ -24,7 +24,8 @@ from hetcal.calibration import (
     VectorScaling,
 )
 from hetcal.calibration.augment import AUGMENTATIONS, AugmentedSpace
-from hetcal.calibration.base import BaseCalibrator, GlobalCalibrator, Scores
+from hetcal.calibration.base import BaseCalibrator, GlobalCalibrator
+from hetcal.data import Scores
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.io.featureless import FeaturelessHybridCalibrator, FeaturelessSimilarityCalibrator
 from hetcal.io.forests import check_codes, check_weight

@@ -203,7 +203,7 @@ class DecompositionStatistic:
         self._weight = w
         self._outcomes = (w[:, None] * Y).T
         forecasts = [scored.proba, C] if Q is None else [scored.proba, C, Q]
-        self._losses = np.stack([w * brier_losses(F, Y) for F in forecasts])
+        self._losses = np.stack([w * brier_losses(F, scored.codes) for F in forecasts])
 
     def __call__(self, counts: Matrix) -> Matrix:
         """Return every part (rows) for every resample (columns)."""

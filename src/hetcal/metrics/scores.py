@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hetcal._validation.containers import as_float_array
 from hetcal.metrics._scored import (
@@ -176,23 +176,31 @@ def expected_cost(
     return value_of(expected_cost_statistic(scored, cost_matrix=cost_matrix), scored)
 
 
-def brier_losses(proba: Matrix, outcomes: Matrix) -> Vector:
-    """Return the squared distance of each row to its outcome."""
-    difference = proba - outcomes
-    return np.einsum("ij,ij->i", difference, difference)
+def brier_losses(proba: Matrix, codes: NDArray[np.integer]) -> Vector:
+    """Return the squared distance of each row to its outcome, given as the column of the truth.
+
+    Any number of models may stand in leading axes: shape (..., n, K) gives (..., n).
+    """
+    difference = np.array(proba, dtype=np.float64)
+    difference[..., np.arange(codes.shape[0]), codes] -= 1.0
+    return np.einsum("...j,...j->...", difference, difference)
+
+
+def log_losses(proba: Matrix, codes: NDArray[np.integer], *, eps: float = LOG_LOSS_EPS) -> Vector:
+    """Return minus the logarithm of the probability of the truth, cut at ``eps``."""
+    return -np.log(np.clip(proba[..., np.arange(codes.shape[0]), codes], eps, 1 - eps))
 
 
 def brier_statistic(scored: Scored) -> Statistic:
     """Return :func:`brier_score` as a function of item counts."""
-    return weighted_mean(brier_losses(scored.proba, scored.outcomes), scored.weight)
+    return weighted_mean(brier_losses(scored.proba, scored.codes), scored.weight)
 
 
 def log_loss_statistic(scored: Scored, *, eps: float = LOG_LOSS_EPS) -> Statistic:
     """Return :func:`log_loss` as a function of item counts."""
     if not 0 < eps < 0.5:
         raise ValueError(f"log_loss: eps must lie between 0 and 0.5, both excluded; got {eps!r}.")
-    of_truth = scored.proba[np.arange(scored.n_items), scored.codes]
-    return weighted_mean(-np.log(np.clip(of_truth, eps, 1 - eps)), scored.weight)
+    return weighted_mean(log_losses(scored.proba, scored.codes, eps=eps), scored.weight)
 
 
 def accuracy_statistic(scored: Scored) -> Statistic:

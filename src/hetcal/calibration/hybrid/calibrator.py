@@ -13,18 +13,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._exceptions import HetcalWarning
-from hetcal._validation import (
-    FeatureEncoder,
-    check_groups,
-    check_sample_weight,
-    check_two_classes,
-    weights_as_counts,
-)
-from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
+from hetcal._typing import Matrix
+from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.honest_support import HonestSupport, Reference
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.library import Library
-from hetcal.calibration.hybrid.problem import Problem, make_folds, rows_of
 from hetcal.calibration.hybrid.recalibration import Recalibration
 from hetcal.calibration.hybrid.stacking import (
     cautious_share,
@@ -33,6 +26,9 @@ from hetcal.calibration.hybrid.stacking import (
     learned_weights,
     reliance,
 )
+from hetcal.data import CalibrationSet, Folds, Scores
+from hetcal.metrics.means import mean_and_error
+from hetcal.metrics.scores import brier_losses
 
 _BASE = "mean-of-maps"
 _N_FOLDS = 5
@@ -140,41 +136,33 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
         X, y, y_proba, logits, sample_weight, groups
             As in :meth:`hetcal.SimilarityCalibrator.fit`.
         """
-        self._require_features(X)
+        return self.fit_set(
+            self._checked(
+                X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
+            )
+        )
+
+    def fit_set(self, items: CalibrationSet) -> Self:
+        """Fit to items that were checked already."""
         _check_caution(self.caution)
-        scores, codes = self._fit_scores(X, y, y_proba, logits)
-        weight = check_sample_weight(sample_weight, codes.shape[0])
-        check_two_classes(codes, self.classes_, weight)
-        group_codes = check_groups(groups, codes.shape[0])
-        self.encoder_ = FeatureEncoder(missing="keep").fit(X)
-        features = self.encoder_.transform(X)
-        rows = self.calibration_rows_ = np.flatnonzero(weight > 0)
-        if group_codes is not None:
-            group_codes = np.unique(group_codes[rows], return_inverse=True)[1]
-        problem = Problem(
-            features[rows],
-            rows_of(scores, rows),
-            codes[rows],
-            self.classes_.shape[0],
-            weights_as_counts(weight[rows]),
-            make_folds(codes[rows], group_codes, _N_FOLDS, self.random_state),
-            grouped=group_codes is not None,
-        )
+        self._remember(items)
+        self.encoder_ = items.encoder()
         self.n_features_in_ = self.encoder_.n_features_in_
-        library = Library(
-            problem, self.n_estimators, self.random_state, self.n_jobs, self.input_kind_
-        )
+        self.calibration_rows_ = np.flatnonzero(items.weights > 0)
+        learned = items.take(self.calibration_rows_)
+        folds = Folds.make(learned.n_items, _N_FOLDS, seed=self.random_state, groups=learned.groups)
+        library = Library(learned, self.n_estimators, self.random_state, self.n_jobs)
         families = [*library.global_maps(), *library.wanted(self.experts)]
-        self.bystanders_ = library.bystanders(families)
+        self.bystanders_ = library.auxiliary(families)
         for family in (*families, *self.bystanders_):
-            family.fit(problem)
-        said = [family.honest(problem) for family in families]
+            family.fit(learned)
+        predictions = [family.out_of_sample(learned, folds) for family in families]
         self.families_ = families
-        honest = self._weigh(said, problem)
-        self._compare_without_model(said, honest, problem)
-        self._predict_the_rest(features, scores)
+        blend = self._weigh(predictions, learned, folds)
+        self._compare_without_model(predictions, blend, learned, folds)
+        self._predict_the_rest(items)
         # At once: a file does not keep which tree has seen which item.
-        support, n_trees = self._proximity().honest_support(problem)
+        support, n_trees = self._proximity().out_of_sample_support(learned, folds)
         self._honest_support = (support, n_trees)
         return self
 
@@ -188,10 +176,12 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
     ) -> Any:
         """Return calibrated probabilities, and on request the calibration support behind them."""
         features, scores = self._new_items(X, y_proba, logits)
-        Q = np.empty((scores.proba.shape[0], self.classes_.shape[0]))
-        for rows in _blocks(Q.shape[0]):
-            Q[rows] = self._blend(features[rows], rows_of(scores, rows))
+        Q = self._blend_in_blocks(features, scores)
         return (Q, self._support(features, scores)) if return_support else Q
+
+    def predict_set(self, items: CalibrationSet) -> Matrix:
+        """Return calibrated probabilities of items that were checked already."""
+        return self._blend_in_blocks(items.features(), items.scores)
 
     def support(
         self,
@@ -254,7 +244,7 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
         support = np.empty(scores.proba.shape[0])
         for rows in _blocks(support.shape[0]):
             some = None if n_trees is None else np.asarray(n_trees)[rows]
-            support[rows] = family.support(features[rows], rows_of(scores, rows), some, rng)
+            support[rows] = family.support(features[rows], scores.take(rows), some, rng)
         return support
 
     def _calibration_codes(self) -> NDArray[np.int64]:
@@ -266,43 +256,45 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
             "without it. Fit it anew."
         )
 
-    def _weigh(self, said: list[list[Matrix]], problem: Problem) -> Matrix:
-        """Learn weights, share and temperature; return the honest blend before the last step."""
-        truth, weight, folds = problem.onehot, problem.weight, problem.folds
-        base = self._choose_base(said, problem)
-        every = np.stack([base, *(filled(Q, base) for part in said for Q in part)])
-        self.weights_ = learned_weights(every, truth, weight)
-        blend = cross_fitted_blend(every, truth, weight, folds)
-        self.share_ = cautious_share(blend, base, truth, weight, self.caution)
-        honest = (1 - self.share_) * base + self.share_ * blend
-        self.recalibration_ = Recalibration().fit(honest, problem, self.caution)
+    def _weigh(
+        self, predictions: list[list[Matrix]], items: CalibrationSet, folds: Folds
+    ) -> Matrix:
+        """Learn weights, share and temperature; return the blend before the last step."""
+        base = self._choose_base(predictions, items)
+        every = np.stack([base, *(filled(Q, base) for part in predictions for Q in part)])
+        self.weights_ = learned_weights(every, items.onehot, items.counts)
+        blend = cross_fitted_blend(every, items, folds)
+        self.share_ = cautious_share(blend, base, items, self.caution)
+        blend = (1 - self.share_) * base + self.share_ * blend
+        self.recalibration_ = Recalibration().fit(blend, items, folds, self.caution)
         self.inverse_temperature_ = self.recalibration_.inverse_temperature_
-        self.out_of_sample_proba_ = self.recalibration_.apply(honest)
-        self.experts_ = self._table(every, problem)
-        return honest
+        self.out_of_sample_proba_ = self.recalibration_.apply(blend)
+        self.experts_ = self._table(every, items)
+        return blend
 
-    def _predict_the_rest(self, features: Matrix, scores: Scores) -> None:
-        """Give items of weight 0, from which nothing was learned, an honest prediction too."""
+    def _predict_the_rest(self, items: CalibrationSet) -> None:
+        """Predict items of weight 0, from which nothing was learned, as new ones."""
         learned = self.out_of_sample_proba_
-        if learned.shape[0] == features.shape[0]:
+        if learned.shape[0] == items.n_items:
             return
-        rest = np.setdiff1d(np.arange(features.shape[0]), self.calibration_rows_)
-        self.out_of_sample_proba_ = np.empty((features.shape[0], learned.shape[1]))
-        self.out_of_sample_proba_[self.calibration_rows_] = learned
-        self.out_of_sample_proba_[rest] = self._blend(features[rest], rows_of(scores, rest))
+        rest = np.setdiff1d(np.arange(items.n_items), self.calibration_rows_)
+        Q = np.empty((items.n_items, learned.shape[1]))
+        Q[self.calibration_rows_] = learned
+        Q[rest] = self._blend(items.features()[rest], items.scores.take(rest))
+        self.out_of_sample_proba_ = Q
 
     def _compare_without_model(
-        self, said: list[list[Matrix]], honest: Matrix, problem: Problem
+        self, predictions: list[list[Matrix]], blend: Matrix, items: CalibrationSet, folds: Folds
     ) -> None:
         """Find out what the calibration items could do without the classifier, and say so."""
         alone = [
             Q
-            for family, part in zip(self.families_, said, strict=True)
+            for family, part in zip(self.families_, predictions, strict=True)
             for Q in part
             if not family.uses_model
         ]
-        alone += [Q for family in self.bystanders_ for Q in family.honest(problem)]
-        lost, error = reliance(alone, honest, problem, self.caution)
+        alone += [Q for family in self.bystanders_ for Q in family.out_of_sample(items, folds)]
+        lost, error = reliance(alone, blend, items, folds, self.caution)
         self.reliance_on_model_ = lost
         sure = lost + 2 * error < _LITTLE_RELIANCE_AT_MOST
         if lost < _LITTLE_RELIANCE and sure and self.share_ >= _LOCAL:
@@ -315,17 +307,15 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
                 stacklevel=3,
             )
 
-    def _table(self, said: Matrix, problem: Problem) -> pd.DataFrame:
-        loss = ((said - problem.onehot) ** 2).sum(axis=2)
-        w = problem.weight / problem.weight.sum()
-        mean = loss @ w
-        spread = np.sqrt(((loss - mean[:, None]) ** 2) @ w**2)
+    def _table(self, predictions: Matrix, items: CalibrationSet) -> pd.DataFrame:
+        losses = brier_losses(predictions, items.codes)
+        mean, error = mean_and_error(losses, items.counts, items.groups)
         names = [_BASE] + [name for family in self.families_ for name in family.names]
         uses = [True] + [family.uses_model for family in self.families_ for _ in family.names]
         return pd.DataFrame(
             {
                 "brier": mean,
-                "standard_error": spread,
+                "standard_error": error,
                 "weight": self.weights_ * self.share_
                 + (np.arange(len(names)) == 0) * (1 - self.share_),
                 "uses_model": uses,
@@ -333,39 +323,42 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
             index=pd.Index(names, name="expert"),
         )
 
+    def _blend_in_blocks(self, features: Matrix, scores: Scores) -> Matrix:
+        Q = np.empty((scores.proba.shape[0], self.classes_.shape[0]))
+        for rows in _blocks(Q.shape[0]):
+            Q[rows] = self._blend(features[rows], scores.take(rows))
+        return Q
+
     def _blend(self, features: Matrix, scores: Scores) -> Matrix:
-        """Ask the experts that have a say, and nobody else."""
+        """Blend the experts whose weight is not zero; the others are not asked."""
         weight = iter(self.weights_[1:] * self.share_)
         shares = [[next(weight) for _ in family.names] for family in self.families_]
-        said = [
+        predictions = [
             family.predict(features, scores) if in_base or any(part) else []
             for family, in_base, part in zip(self.families_, self.in_base_, shares, strict=True)
         ]
-        base = self._base(said)
+        base = self._base(predictions)
         blend = (1 - self.share_ + self.share_ * self.weights_[0]) * base
-        for part, experts in zip(shares, said, strict=True):
+        for part, experts in zip(shares, predictions, strict=True):
             for w, Q in zip(part, experts, strict=bool(experts)):
                 if w > 0:
                     blend += w * filled(Q, base)
         return self.recalibration_.apply(blend)
 
-    def _choose_base(self, said: list[list[Matrix]], problem: Problem) -> Matrix:
-        """Let who may join the base do so if it is no worse, and return the honest base."""
+    def _choose_base(self, predictions: list[list[Matrix]], items: CalibrationSet) -> Matrix:
+        """Let a map that may join the base do so if it is no worse; return the base."""
         self.in_base_ = [family.in_base for family in self.families_]
-        loss = problem.weight @ ((self._base(said) - problem.onehot) ** 2).sum(axis=1)
+        loss = items.counts @ brier_losses(self._base(predictions), items.codes)
         self.in_base_ = [
             family.in_base
-            or (
-                family.may_join_base
-                and problem.weight @ ((part[0] - problem.onehot) ** 2).sum(axis=1) <= loss
-            )
-            for family, part in zip(self.families_, said, strict=True)
+            or (family.may_join_base and items.counts @ brier_losses(part[0], items.codes) <= loss)
+            for family, part in zip(self.families_, predictions, strict=True)
         ]
-        return self._base(said)
+        return self._base(predictions)
 
-    def _base(self, said: list[list[Matrix]]) -> Matrix:
+    def _base(self, predictions: list[list[Matrix]]) -> Matrix:
         """Return the mean of the global maps of the base."""
-        parts = zip(self.in_base_, said, strict=True)
+        parts = zip(self.in_base_, predictions, strict=True)
         return np.mean([Q for in_base, part in parts if in_base for Q in part], axis=0)
 
     def _proximity(self) -> ProximityFamily:

@@ -1,6 +1,6 @@
 """What an expert is, and the simplest ones: global maps.
 
-Every family gives, for each of its experts, an *honest* prediction on the calibration items
+Every family gives, for each of its experts, an out-of-sample prediction of the calibration items
 (nothing in row i depends on the label of item i) and a prediction for new items. A row of NaN means
 that the expert has nothing to say about the item.
 """
@@ -8,13 +8,15 @@ that the expert has nothing to say about the item.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from hetcal.calibration.base import GlobalCalibrator, Matrix, Scores
-from hetcal.calibration.hybrid.problem import Problem, rows_of
+from hetcal._typing import Matrix, Rows
+from hetcal.calibration.base import GlobalCalibrator
+from hetcal.data import CalibrationSet, Folds, Scores, out_of_sample
 
 
 class Family(BaseEstimator, ABC):
@@ -36,31 +38,31 @@ class Family(BaseEstimator, ABC):
         """One name per expert."""
 
     @abstractmethod
-    def fit(self, problem: Problem) -> Self:
+    def fit(self, items: CalibrationSet) -> Self:
         """Learn from the calibration items."""
 
     @abstractmethod
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
         """Return one prediction (m, K) per expert for new items."""
 
-    def honest(self, problem: Problem) -> list[Matrix]:
-        """Return one honest prediction (n, K) per expert for the calibration items."""
-        return self.cross_fitted(problem)
+    def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
+        """Return one prediction (n, K) per expert for the calibration items it was fitted to."""
+        return self.cross_fitted(items, folds)
 
-    def cross_fitted(self, problem: Problem) -> list[Matrix]:
+    def cross_fitted(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
         """Fit without each fold in turn and predict the items left out."""
-        honest = [np.full((problem.n_items, problem.n_classes), np.nan) for _ in self.names]
-        for fold in np.unique(problem.folds):
-            out = problem.folds == fold
-            fitted = clone(self).fit(problem.part(~out))
-            said = fitted.predict(problem.features[out], rows_of(problem.scores, out))
-            for total, part in zip(honest, said, strict=True):
-                total[out] = part
-        return honest
+
+        def learn(train: Rows) -> Callable[[Rows], Matrix]:
+            fitted = clone(self).fit(items.take(train))
+            return lambda test: np.stack(
+                fitted.predict(items.features()[test], items.scores.take(test))
+            )
+
+        return list(out_of_sample(learn, folds, items.n_items))
 
 
 class GlobalFamily(Family):
-    """One global map; honest predictions are cross-fitted."""
+    """One global map; out-of-sample predictions are cross-fitted."""
 
     def __init__(
         self,
@@ -80,12 +82,12 @@ class GlobalFamily(Family):
         """The name of the map."""
         return (self.name,)
 
-    def fit(self, problem: Problem) -> Self:
+    def fit(self, items: CalibrationSet) -> Self:
         """Fit the map."""
         self.map_ = clone(self.calibrator)
         self.map_.input_kind_ = "y_proba"
-        self.map_.classes_ = np.arange(problem.n_classes)
-        self.map_._fit_map(problem.scores, problem.codes, problem.weight)
+        self.map_.classes_ = np.arange(items.n_classes)
+        self.map_._fit_map(items.scores, items.codes, items.counts)
         return self
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:

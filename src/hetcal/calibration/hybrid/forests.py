@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from hetcal.calibration.base import Matrix, Scores
+from hetcal._typing import Matrix, Rows
 from hetcal.calibration.honest_support import Reference, without_own
 from hetcal.calibration.hybrid.families import Family, shares
-from hetcal.calibration.hybrid.problem import Problem, rows_of
 from hetcal.calibration.hybrid.space import LogSpace
+from hetcal.data import CalibrationSet, Folds, Scores
+from hetcal.data import out_of_sample as predicted_by_fold
 from hetcal.kernels import forest as kernel
 
 
@@ -29,17 +31,19 @@ class ForestFamily(Family):
         """Whether the forest sees the classifier's probabilities."""
         return self.with_model
 
-    def _grow(self, problem: Problem, *, splitter: str = "best", min_samples_leaf: int = 1) -> None:
-        self.space_ = LogSpace(with_model=self.with_model).fit(problem)
-        Z = self.space_.transform(problem.features, problem.scores)
+    def _grow(
+        self, items: CalibrationSet, *, splitter: str = "best", min_samples_leaf: int = 1
+    ) -> None:
+        self.space_ = LogSpace(with_model=self.with_model).fit(items)
+        Z = self.space_.transform(items.features(), items.scores)
         self.forest_ = kernel.fit_forest(
             Z,
-            problem.codes,
-            problem.n_classes,
+            items.codes,
+            items.n_classes,
             n_estimators=self.n_estimators,
             splitter=splitter,
             min_samples_leaf=min_samples_leaf,
-            sample_weight=problem.weighted,
+            sample_weight=items.unequal_counts,
             random_state=self.seed,
             n_jobs=self.n_jobs,
         )
@@ -72,12 +76,12 @@ class ProximityFamily(ForestFamily):
         """One name per power."""
         return tuple(f"proximity^{power:g}{self._suffix()}" for power in self.powers)
 
-    def fit(self, problem: Problem) -> Self:
+    def fit(self, items: CalibrationSet) -> Self:
         """Grow the forest and index its leaves."""
-        self._grow(problem, splitter="random")
+        self._grow(items, splitter="random")
         self.index_ = kernel.build_index(self.forest_.n_leaves, self.leaves_)
-        self.codes_, self.weight_ = problem.codes, problem.weight
-        self.n_classes_ = problem.n_classes
+        self.codes_, self.weight_ = items.codes, items.counts
+        self.n_classes_ = items.n_classes
         return self
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
@@ -86,10 +90,10 @@ class ProximityFamily(ForestFamily):
         queries = kernel.queries_from_leaves(kernel.apply(self.forest_, Z, self.n_jobs))
         return self._votes(self.index_, queries)
 
-    def honest(self, problem: Problem) -> list[Matrix]:
+    def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
         """Hold the vote on each calibration item by the trees that have not seen it."""
-        if problem.grouped:
-            return self.cross_fitted(problem)
+        if items.groups is not None:
+            return self.cross_fitted(items, folds)
         return self._votes(*kernel.out_of_bag_pair(self.forest_, self.leaves_))
 
     def support(
@@ -111,26 +115,26 @@ class ProximityFamily(ForestFamily):
         leaves = kernel.leaves_of_some_trees(leaves, n_trees, rng)
         return kernel.vote_leaves(leaves, mass)[:, 0] / np.maximum((leaves >= 0).sum(axis=1), 1)
 
-    def honest_support(self, problem: Problem) -> Reference:
+    def out_of_sample_support(self, items: CalibrationSet, folds: Folds) -> Reference:
         """Return the support of each calibration item as if it were new."""
-        if problem.grouped:
-            return Reference(self._support_without_group(problem))
-        one_class = np.zeros(problem.n_items, dtype=np.int64)
+        if items.groups is not None:
+            return Reference(self._support_without_group(items, folds))
+        one_class = np.zeros(items.n_items, dtype=np.int64)
         support = kernel.out_of_bag_sum(
             self.forest_, self.leaves_, one_class, 1, weight=self.weight_
         )[:, 0]
         n_trees = (np.asarray(self.forest_.in_bag) == 0).sum(axis=0)
         return Reference(without_own(support, self.weight_), n_trees)
 
-    def _support_without_group(self, problem: Problem) -> Matrix:
-        support = np.zeros(problem.n_items)
-        for fold in np.unique(problem.folds):
-            out = problem.folds == fold
-            fitted = clone(self).fit(problem.part(~out))
-            share = problem.weight.sum() / problem.weight[~out].sum()
-            part = fitted.support(problem.features[out], rows_of(problem.scores, out))
-            support[out] = share * part
-        return support
+    def _support_without_group(self, items: CalibrationSet, folds: Folds) -> Matrix:
+        def learn(train: Rows) -> Callable[[Rows], Matrix]:
+            fitted = clone(self).fit(items.take(train))
+            share = items.counts.sum() / items.counts[train].sum()
+            return lambda test: (
+                share * fitted.support(items.features()[test], items.scores.take(test))[:, None]
+            )
+
+        return predicted_by_fold(learn, folds, items.n_items)[:, 0]
 
     def nearest(
         self, features: Matrix, scores: Scores, top: int
@@ -182,11 +186,11 @@ class ForestVoteFamily(ForestFamily):
         """The size of the smallest leaf."""
         return (f"forest-leaf{self.min_samples_leaf}{self._suffix()}",)
 
-    def fit(self, problem: Problem) -> Self:
+    def fit(self, items: CalibrationSet) -> Self:
         """Grow the forest and keep the class frequencies of the items each leaf was grown on."""
-        self._grow(problem, min_samples_leaf=self.min_samples_leaf)
+        self._grow(items, min_samples_leaf=self.min_samples_leaf)
         self.mass_ = kernel.leaf_frequencies(
-            self.forest_, self.leaves_, problem.codes, problem.n_classes, problem.weight
+            self.forest_, self.leaves_, items.codes, items.n_classes, items.counts
         )
         return self
 
@@ -195,9 +199,9 @@ class ForestVoteFamily(ForestFamily):
         Z = self.space_.transform(features, scores)
         return [kernel.vote(self.forest_, Z, self.mass_, self.n_jobs) / self.forest_.n_trees]
 
-    def honest(self, problem: Problem) -> list[Matrix]:
+    def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
         """Average over the trees that have not seen the item."""
-        if problem.grouped:
-            return self.cross_fitted(problem)
+        if items.groups is not None:
+            return self.cross_fitted(items, folds)
         unseen = kernel.out_of_bag_leaves(self.forest_, self.leaves_)
         return [shares(kernel.vote_leaves(unseen, self.mass_))]

@@ -8,11 +8,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from hetcal._compat import threadpool_limits
-from hetcal.calibration.base import Matrix, Scores
+from hetcal._typing import Matrix
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
-from hetcal.calibration.hybrid.problem import Problem
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.calibration.temperature import TemperatureScaling
+from hetcal.data import CalibrationSet, Folds, Scores
 
 # Items on which width and ridge are chosen, and landmarks that span the fitted functions.
 _TUNING_ITEMS = 600
@@ -23,6 +23,7 @@ _JITTER = 1e-6
 _LEAST_SLACK = 1e-6
 _LEAST_PROBABILITY = 1e-4
 _BLOCK_ROWS = 2048
+_N_FOLDS = 5
 
 
 class KernelFamily(Family):
@@ -30,7 +31,7 @@ class KernelFamily(Family):
 
     With the classifier's probabilities it learns, on [X, log p], what temperature scaling leaves
     unexplained; without, on X, the labels themselves. Fitted values are cut at zero, squared
-    (least squares is shy: it pulls probabilities towards each other) and normalised.
+    (least squares shrinks probabilities towards each other) and normalised.
 
     The functions are spanned by at most 1500 items, so that the cost is linear in the number of
     calibration items beyond that. With features :math:`\Phi` and ridge :math:`\lambda`, the hat
@@ -52,30 +53,28 @@ class KernelFamily(Family):
         """One kernel machine."""
         return ("kernel" if self.with_model else "kernel-x",)
 
-    def fit(self, problem: Problem) -> Self:
+    def fit(self, items: CalibrationSet) -> Self:
         """Choose width and ridge on some of the items, then fit all."""
-        self.space_ = LogSpace(with_model=self.with_model, metric=True).fit(problem)
-        Z = self.space_.transform(problem.features, problem.scores)
-        start = self._fit_start(problem)
-        residual = problem.onehot - start
-        order = np.random.default_rng(self.seed).permutation(problem.n_items)
+        self.space_ = LogSpace(with_model=self.with_model, metric=True).fit(items)
+        Z = self.space_.transform(items.features(), items.scores)
+        start = self._fit_start(items)
+        residual = items.onehot - start
+        order = np.random.default_rng(self.seed).permutation(items.n_items)
         few = order[:_TUNING_ITEMS]
         # So small a matrix gains nothing from threads, and on a busy machine they cost minutes.
         with threadpool_limits(1, user_api="blas"):
-            self.width_, ridge = _tuned(
-                Z[few], start[few], problem.onehot[few], problem.weight[few]
-            )
+            self.width_, ridge = _tuned(Z[few], start[few], items.onehot[few], items.counts[few])
         self.landmarks_ = Z[order[:_MAX_LANDMARKS]]
         gram = _gaussian(self.landmarks_, self.landmarks_, self.width_)
         gram[np.diag_indices_from(gram)] += _JITTER
         root: Matrix = np.linalg.cholesky(gram).astype(np.float64, copy=False)
         features = self._features(Z, root)
-        weighted = features * np.sqrt(problem.weight)
+        weighted = features * np.sqrt(items.counts)
         inner = weighted @ weighted.T
         inner[np.diag_indices_from(inner)] += ridge
         inner_root = np.linalg.cholesky(inner)
         half = solve_triangular(inner_root, weighted, lower=True, overwrite_b=True)
-        projected = half @ (np.sqrt(problem.weight)[:, None] * residual)
+        projected = half @ (np.sqrt(items.counts)[:, None] * residual)
         coefficients = solve_triangular(inner_root, projected, lower=True, trans="T")
         self.coef_ = solve_triangular(root, coefficients, lower=True, trans="T")
         hat = np.einsum("mn,mn->n", half, half)
@@ -93,19 +92,20 @@ class KernelFamily(Family):
         values = np.vstack(blocks) if blocks else np.empty((0, self.coef_.shape[1]))
         return [_probabilities(self._start(features, scores) + values)]
 
-    def honest(self, problem: Problem) -> list[Matrix]:
+    def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
         """Leave each item out."""
-        return self.cross_fitted(problem) if problem.grouped else [self.left_out_]
+        return self.cross_fitted(items, folds) if items.groups is not None else [self.left_out_]
 
-    def _fit_start(self, problem: Problem) -> Matrix:
-        """Fit where the functions start from, and return an honest version for the items."""
+    def _fit_start(self, items: CalibrationSet) -> Matrix:
+        """Fit where the functions start from, and predict the items out of sample."""
         if self.with_model:
-            self.map_ = GlobalFamily("temperature", TemperatureScaling()).fit(problem)
-            if np.unique(problem.folds).shape[0] < 2:  # one of two groups, the other held out
-                return self.map_.predict(problem.features, problem.scores)[0]
-            return self.map_.cross_fitted(problem)[0]
-        self.frequencies_ = problem.weight @ problem.onehot / problem.weight.sum()
-        return np.broadcast_to(self.frequencies_, problem.onehot.shape)
+            self.map_ = GlobalFamily("temperature", TemperatureScaling()).fit(items)
+            folds = Folds.make(items.n_items, _N_FOLDS, seed=self.seed, groups=items.groups)
+            if len(folds) < 2:  # one of two groups, the other held out
+                return self.map_.predict(items.features(), items.scores)[0]
+            return self.map_.cross_fitted(items, folds)[0]
+        self.frequencies_ = items.counts @ items.onehot / items.counts.sum()
+        return np.broadcast_to(self.frequencies_, items.onehot.shape)
 
     def _start(self, features: Matrix, scores: Scores) -> Matrix:
         return self.map_.predict(features, scores)[0] if self.with_model else self.frequencies_

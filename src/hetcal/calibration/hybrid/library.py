@@ -16,7 +16,6 @@ from hetcal.calibration.hybrid.families import Family, GlobalFamily
 from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
 from hetcal.calibration.hybrid.kernel_machine import KernelFamily
 from hetcal.calibration.hybrid.nearest import NeighbourFamily
-from hetcal.calibration.hybrid.problem import Problem
 from hetcal.calibration.hybrid.retrained import (
     BoostingFamily,
     CalibratorFamily,
@@ -27,6 +26,7 @@ from hetcal.calibration.isotonic import IsotonicCalibration
 from hetcal.calibration.platt import PlattScaling
 from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
 from hetcal.calibration.uncalibrated import Uncalibrated
+from hetcal.data import CalibrationSet
 
 FAMILIES = ("proximity", "forests", "neighbours", "kernel", "boosting", "wide-boosting")
 
@@ -47,11 +47,10 @@ _WIDE_BOOSTING_OVERHEAD = 2000
 class Library:
     """Makes families of experts for one set of calibration items."""
 
-    problem: Problem
+    items: CalibrationSet
     n_estimators: int
     seed: int
     n_jobs: int | None
-    kind: str
 
     def __post_init__(self) -> None:
         n = self.n_estimators
@@ -66,7 +65,7 @@ class Library:
         Maps with parameters per class join the base only where every class has many items, and the
         uncalibrated probabilities where they are no worse than the others.
         """
-        n, K = self.problem.n_items, self.problem.n_classes
+        n, K = self.items.n_items, self.items.n_classes
         maps: list[Family] = [
             GlobalFamily("temperature", TemperatureScaling(), in_base=True),
             GlobalFamily("bcts", BiasCorrectedTemperatureScaling(), in_base=K > 2),
@@ -92,7 +91,7 @@ class Library:
             family for place, expert in enumerate(asked) for family in self._read(place, expert)
         ]
 
-    def bystanders(self, families: list[Family]) -> list[Family]:
+    def auxiliary(self, families: list[Family]) -> list[Family]:
         """Return what is needed for support and for comparing without the classifier."""
         there = any(isinstance(family, ProximityFamily) for family in families)
         return [] if there else [self.proximity(with_model=False)]
@@ -102,7 +101,7 @@ class Library:
         if name == "proximity":
             return [self.proximity(), self.proximity(with_model=False)]
         if name == "forests":
-            leaves = [leaf for leaf in (1, 3, 10) if self.problem.n_items >= 10 * leaf]
+            leaves = [leaf for leaf in (1, 3, 10) if self.items.n_items >= 10 * leaf]
             return [*(self.forest(leaf) for leaf in leaves), self.forest(1, with_model=False)]
         if name == "neighbours":
             return [
@@ -113,7 +112,7 @@ class Library:
             return [KernelFamily(with_model=see, seed=self.seed) for see in (True, False)]
         if name == "wide-boosting":
             # With more classes every round grows a tree per class: one such expert is enough.
-            kinds = (True, False) if self.problem.n_classes == 2 else (False,)
+            kinds = (True, False) if self.items.n_classes == 2 else (False,)
             options: dict[str, Any] = {"seed": self.seed, "n_jobs": self.n_jobs}
             return [WideBoostingFamily(with_model=see, **options) for see in kinds]
         return [BoostingFamily(kind, seed=self.seed) for kind in ("boosting", "boosting-small")]
@@ -132,7 +131,7 @@ class Library:
 
     def _admitted(self) -> list[str]:
         """Return the families that are worth their cost on these items."""
-        n, d, K = self.problem.n_items, self.problem.features.shape[1], self.problem.n_classes
+        n, d, K = self.items.n_items, self.items.features().shape[1], self.items.n_classes
         wide = d > _TABLE_FEATURES
         left_out = {"forests", "boosting"} if wide else {"wide-boosting"}
         if wide:
@@ -151,9 +150,9 @@ class Library:
             if expert in FAMILIES:
                 return self.family(expert)
             if expert in list_calibrators():
-                return [CalibratorFamily(expert, get_calibrator(expert), kind=self.kind)]
+                return [CalibratorFamily(expert, get_calibrator(expert), kind=self.items.kind)]
         elif isinstance(expert, BaseCalibrator):
-            return [CalibratorFamily(_label(place, expert), expert, kind=self.kind)]
+            return [CalibratorFamily(_label(place, expert), expert, kind=self.items.kind)]
         elif isinstance(expert, FrozenEstimator):
             raise ValueError(
                 f"HybridCalibrator: experts[{place}] is frozen, so it cannot be trained without "

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from hetcal._compat import neighbour_search
-from hetcal.calibration.base import Matrix, Scores
+from hetcal._typing import Matrix
 from hetcal.calibration.hybrid.families import Family, shares
-from hetcal.calibration.hybrid.problem import Problem
 from hetcal.calibration.hybrid.space import LogSpace
+from hetcal.data import CalibrationSet, Folds, Scores
 
 
 class NeighbourFamily(Family):
@@ -31,12 +31,12 @@ class NeighbourFamily(Family):
         """How many neighbours, and in which space."""
         return tuple(f"{k}-nearest-{'log' if self.logs else 'p'}" for k, _ in self.votes)
 
-    def fit(self, problem: Problem) -> Self:
+    def fit(self, items: CalibrationSet) -> Self:
         """Keep the items."""
-        self.space_ = LogSpace(logs=self.logs, metric=True).fit(problem)
-        Z = self.space_.transform(problem.features, problem.scores)
+        self.space_ = LogSpace(logs=self.logs, metric=True).fit(items)
+        Z = self.space_.transform(items.features(), items.scores)
         self.index_ = NearestNeighbors(algorithm="brute").fit(Z)
-        self.onehot_ = problem.onehot * problem.weight[:, None]
+        self.onehot_ = items.onehot * items.counts[:, None]
         return self
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
@@ -46,10 +46,10 @@ class NeighbourFamily(Family):
             near = self.index_.kneighbors(Z, n_neighbors=self._most(0))
         return self._votes(*near)
 
-    def honest(self, problem: Problem) -> list[Matrix]:
+    def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
         """Vote among the nearest other items."""
-        if problem.grouped:
-            return self.cross_fitted(problem)
+        if items.groups is not None:
+            return self.cross_fitted(items, folds)
         with neighbour_search():
             near = self.index_.kneighbors(n_neighbors=self._most(1))
         return self._votes(*near)

@@ -1,17 +1,19 @@
-"""The last step: what blending leaves too timid or lopsided is corrected on honest predictions."""
+"""The last step: correct what blending leaves under-confident, on out-of-sample predictions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hetcal.calibration.base import Matrix, Scores
+from hetcal._typing import Matrix, Rows
 from hetcal.calibration.beta import BetaCalibration
-from hetcal.calibration.hybrid.problem import Problem
+from hetcal.data import CalibrationSet, Folds, Scores, out_of_sample
 from hetcal.kernels.scaling import apply_softmax_map, fit_temperature, smoothed_targets
 from hetcal.kernels.simplex import log_probabilities
+from hetcal.metrics.means import mean_and_error
+from hetcal.metrics.scores import log_losses
 
 _FLOOR = 1e-9
 _LEAST_LIKELIHOOD = 1e-6
@@ -27,15 +29,15 @@ class Recalibration:
         None where the temperature is enough, as it nearly always is.
     """
 
-    def fit(self, honest: Matrix, problem: Problem, caution: float) -> Self:
-        """Learn from honest predictions; ``caution`` is in standard errors of the gain."""
-        targets = smoothed_targets(problem.codes, problem.n_classes, problem.weight)
-        fitted = fit_temperature(log_probabilities(honest, _FLOOR), targets, problem.weight)
+    def fit(self, blend: Matrix, items: CalibrationSet, folds: Folds, caution: float) -> Self:
+        """Learn from out-of-sample predictions; ``caution`` in standard errors of the gain."""
+        targets = smoothed_targets(items.codes, items.n_classes, items.counts)
+        fitted = fit_temperature(log_probabilities(blend, _FLOOR), targets, items.counts)
         self.inverse_temperature_ = float(fitted.scale[0])
-        tempered = self._tempered(honest)
+        tempered = self._tempered(blend)
         self.beta_ = None
-        if self._gain_exceeds_noise(tempered, problem, caution):
-            self.beta_ = _fitted_beta(tempered, problem)
+        if _gain_exceeds_noise(tempered, items, folds, caution):
+            self.beta_ = _fitted_beta(tempered, items)
         return self
 
     def apply(self, Q: Matrix) -> Matrix:
@@ -49,28 +51,27 @@ class Recalibration:
             log_probabilities(Q, _FLOOR), np.full(K, self.inverse_temperature_), np.zeros(K)
         )
 
-    def _gain_exceeds_noise(self, tempered: Matrix, problem: Problem, caution: float) -> bool:
-        mapped = np.empty_like(tempered)
-        for fold in np.unique(problem.folds):
-            out = problem.folds == fold
-            beta = _fitted_beta(tempered[~out], problem.part(~out))
-            mapped[out] = beta._apply_map(_scores(tempered[out]))
-        loss = _log_loss(mapped, problem.codes) - _log_loss(tempered, problem.codes)
-        total = problem.weight.sum()
-        mean = float(problem.weight @ loss) / total
-        error = float(np.sqrt(problem.weight**2 @ (loss - mean) ** 2)) / total
-        return mean + caution * error < 0
+
+def _gain_exceeds_noise(
+    tempered: Matrix, items: CalibrationSet, folds: Folds, caution: float
+) -> bool:
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
+        beta = _fitted_beta(tempered[train], items.take(train))
+        return lambda test: beta._apply_map(_scores(tempered[test]))
+
+    mapped = out_of_sample(learn, folds, items.n_items)
+    loss, loss_before = (
+        log_losses(Q, items.codes, eps=_LEAST_LIKELIHOOD) for Q in (mapped, tempered)
+    )
+    mean, error = mean_and_error(loss - loss_before, items.counts, items.groups)
+    return bool(mean + caution * error < 0)
 
 
-def _fitted_beta(Q: Matrix, problem: Problem) -> BetaCalibration:
+def _fitted_beta(Q: Matrix, items: CalibrationSet) -> BetaCalibration:
     beta = BetaCalibration()
-    beta._fit_map(_scores(Q), problem.codes, problem.weight)
+    beta._fit_map(_scores(Q), items.codes, items.counts)
     return beta
 
 
 def _scores(Q: Matrix) -> Scores:
     return Scores.from_proba(Q, _FLOOR)
-
-
-def _log_loss(Q: Matrix, codes: NDArray[np.int64]) -> Matrix:
-    return -np.log(np.maximum(Q[np.arange(codes.shape[0]), codes], _LEAST_LIKELIHOOD))

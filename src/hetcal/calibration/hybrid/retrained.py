@@ -10,11 +10,12 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import has_fit_parameter
 
 from hetcal._compat import threadpool_limits
-from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
+from hetcal._typing import Matrix
+from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.crossfit import fit_weighted
 from hetcal.calibration.hybrid.families import Family
-from hetcal.calibration.hybrid.problem import Problem
 from hetcal.calibration.hybrid.space import LogSpace
+from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.kernels.boosting import Boosting
 
 _BOOSTING: dict[str, dict[str, Any]] = {
@@ -46,14 +47,14 @@ class ModelFamily(Family):
         """One classifier."""
         return (self.name,)
 
-    def fit(self, problem: Problem) -> Self:
+    def fit(self, items: CalibrationSet) -> Self:
         """Train it, unless all items are of one class."""
-        self.n_classes_ = problem.n_classes
+        self.n_classes_ = items.n_classes
         self.fitted_: Any = None
-        if np.unique(problem.codes).shape[0] >= 2:
-            self.space_ = self._space().fit(problem)
-            Z = self.space_.transform(problem.features, problem.scores)
-            self.fitted_ = self._train(Z, problem)
+        if np.unique(items.codes).shape[0] >= 2:
+            self.space_ = self._space().fit(items)
+            Z = self.space_.transform(items.features(), items.scores)
+            self.fitted_ = self._train(Z, items)
         return self
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
@@ -68,8 +69,8 @@ class ModelFamily(Family):
     def _space(self) -> LogSpace:
         return LogSpace(metric=True)
 
-    def _train(self, Z: Matrix, problem: Problem) -> Any:
-        return fit_weighted(clone(self.model), Z, problem.codes, problem.weighted)
+    def _train(self, Z: Matrix, items: CalibrationSet) -> Any:
+        return fit_weighted(clone(self.model), Z, items.codes, items.unequal_counts)
 
     def _ask(self, Z: Matrix) -> Matrix:
         return self.fitted_.predict_proba(Z)
@@ -85,17 +86,17 @@ class BoostingFamily(ModelFamily):
     def _space(self) -> LogSpace:
         return LogSpace()
 
-    def _train(self, Z: Matrix, problem: Problem) -> Any:
+    def _train(self, Z: Matrix, items: CalibrationSet) -> Any:
         self.known_ = ~np.isnan(Z).all(axis=0)  # a column without any value cannot be binned
         model = HistGradientBoostingClassifier(
-            min_samples_leaf=int(np.clip(problem.n_items // 40, 3, 20)),
+            min_samples_leaf=int(np.clip(items.n_items // 40, 3, 20)),
             early_stopping=False,
             random_state=self.seed,
             **_BOOSTING[self.name],
         )
         # Small sets gain nothing from threads, and on a busy machine waiting threads cost a lot.
         with threadpool_limits(1, user_api="openmp"):
-            return model.fit(Z[:, self.known_], problem.codes, sample_weight=problem.weighted)
+            return model.fit(Z[:, self.known_], items.codes, sample_weight=items.unequal_counts)
 
     def _ask(self, Z: Matrix) -> Matrix:
         with threadpool_limits(1, user_api="openmp"):
@@ -123,13 +124,13 @@ class WideBoostingFamily(ModelFamily):
     def _space(self) -> LogSpace:
         return LogSpace(with_model=self.with_model)
 
-    def _train(self, Z: Matrix, problem: Problem) -> Any:
+    def _train(self, Z: Matrix, items: CalibrationSet) -> Any:
         options: dict[str, Any] = {"seed": self.seed, "n_jobs": self.n_jobs}
-        return Boosting().fit(Z, problem.codes, weight=problem.weight, **options)
+        return Boosting().fit(Z, items.codes, weight=items.counts, **options)
 
 
 class CalibratorFamily(Family):
-    """Another calibrator; honest by itself where it can, else cross-fitted."""
+    """Another calibrator; out of sample by itself where it can, else cross-fitted."""
 
     def __init__(self, name: str, calibrator: BaseCalibrator, *, kind: str = "y_proba"):
         self.name = name
@@ -141,16 +142,16 @@ class CalibratorFamily(Family):
         """One calibrator."""
         return (self.name,)
 
-    def fit(self, problem: Problem) -> Self:
+    def fit(self, items: CalibrationSet) -> Self:
         """Fit it on the items, unless all are of one class."""
-        self.n_classes_ = problem.n_classes
+        self.n_classes_ = items.n_classes
         self.fitted_: Any = None
-        if np.unique(problem.codes).shape[0] >= 2:
-            unfitted: Any = clone(self.calibrator).set_params(classes=np.arange(problem.n_classes))
-            options = self._output(problem.scores)
-            if problem.weighted is not None and has_fit_parameter(unfitted, "sample_weight"):
-                options["sample_weight"] = problem.weight
-            self.fitted_ = unfitted.fit(problem.features, problem.codes, **options)
+        if np.unique(items.codes).shape[0] >= 2:
+            unfitted: Any = clone(self.calibrator).set_params(classes=np.arange(items.n_classes))
+            options = self._output(items.scores)
+            if items.unequal_counts is not None and has_fit_parameter(unfitted, "sample_weight"):
+                options["sample_weight"] = items.counts
+            self.fitted_ = unfitted.fit(items.features(), items.codes, **options)
         return self
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
@@ -159,10 +160,14 @@ class CalibratorFamily(Family):
             return [np.full((scores.proba.shape[0], self.n_classes_), np.nan)]
         return [self.fitted_.predict_proba(features, **self._output(scores))]
 
-    def honest(self, problem: Problem) -> list[Matrix]:
+    def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
         """Take the calibrator's own out-of-sample probabilities where it has them."""
-        own = None if problem.grouped else getattr(self.fitted_, "out_of_sample_proba_", None)
-        return self.cross_fitted(problem) if own is None else [np.asarray(own)]
+        own = (
+            None
+            if items.groups is not None
+            else getattr(self.fitted_, "out_of_sample_proba_", None)
+        )
+        return self.cross_fitted(items, folds) if own is None else [np.asarray(own)]
 
     def _output(self, scores: Scores) -> dict[str, Any]:
         return {self.kind: scores.log_proba if self.kind == "logits" else scores.proba}

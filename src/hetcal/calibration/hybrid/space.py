@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from hetcal.calibration.base import Matrix, Scores
-from hetcal.calibration.hybrid.problem import Problem, clipped_logs
+from hetcal._typing import Matrix
+from hetcal.data import CalibrationSet, Scores
 
 
 class LogSpace:
@@ -18,10 +18,10 @@ class LogSpace:
         self.with_model = with_model
         self.metric = metric
 
-    def fit(self, problem: Problem) -> Self:
+    def fit(self, items: CalibrationSet) -> Self:
         """Learn the scales."""
-        Z = self._joined(problem.features, problem.scores)
-        d = problem.features.shape[1]
+        Z = self._joined(items.features(), items.scores)
+        d = items.features().shape[1]
         first = 0 if self.metric else d
         self.center_ = np.zeros(Z.shape[1])
         self.spread_ = np.ones(Z.shape[1])
@@ -39,4 +39,4 @@ class LogSpace:
     def _joined(self, features: Matrix, scores: Scores) -> Matrix:
         if not self.with_model:
             return features
-        return np.hstack([features, clipped_logs(scores) if self.logs else scores.proba])
+        return np.hstack([features, scores.clipped_logs if self.logs else scores.proba])

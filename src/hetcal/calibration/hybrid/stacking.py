@@ -1,14 +1,16 @@
-"""Convex weights for experts, from their honest predictions."""
+"""Convex weights for experts, from their out-of-sample predictions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from hetcal.calibration.hybrid.problem import Problem
-
-Matrix = NDArray[np.float64]
+from hetcal._typing import Matrix, Rows
+from hetcal.data import CalibrationSet, Folds, out_of_sample
+from hetcal.metrics.means import mean_and_error
+from hetcal.metrics.scores import brier_losses
 
 # Weight of the equation "the weights sum to one" in the least squares; they are normalised after.
 _SUM_TO_ONE = 1e3
@@ -66,21 +68,17 @@ def learned_weights(said: Matrix, truth: Matrix, weight: Matrix) -> Matrix:
     return w / w.sum()
 
 
-def cross_fitted_blend(
-    said: Matrix, truth: Matrix, weight: Matrix, folds: NDArray[np.int64]
-) -> Matrix:
+def cross_fitted_blend(predictions: Matrix, items: CalibrationSet, folds: Folds) -> Matrix:
     """Return the blend of each item with weights that were learned without its fold."""
-    blend = np.empty_like(truth)
-    for fold in np.unique(folds):
-        out = folds == fold
-        w = learned_weights(said[:, ~out], truth[~out], weight[~out])
-        blend[out] = np.tensordot(w, said[:, out], axes=1)
-    return blend
+
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
+        w = learned_weights(predictions[:, train], items.onehot[train], items.counts[train])
+        return lambda test: np.tensordot(w, predictions[:, test], axes=1)
+
+    return out_of_sample(learn, folds, items.n_items)
 
 
-def cautious_share(
-    blend: Matrix, base: Matrix, truth: Matrix, weight: Matrix, caution: float
-) -> float:
+def cautious_share(blend: Matrix, base: Matrix, items: CalibrationSet, caution: float) -> float:
     """Return how far to go from ``base`` to ``blend``.
 
     The share a minimises mean + ``caution`` standard errors of the difference in Brier score
@@ -90,18 +88,22 @@ def cautious_share(
     few items without an error do not prove that there are none, and a blend that looks perfect on
     50 items may be wrong on one new item in 50.
     """
+    weight = items.counts
     total = weight.sum() + 1.0
     right, mistaken = _imagined_mistakes(base, blend)
-    base_loss = _brier(base, truth)
-    imagined_base_loss = _brier(base, right)
+    base_loss = brier_losses(base, items.codes)
+    imagined_base_loss = brier_losses(base, right)
     best, best_bound = 0.0, 0.0
     for share in _SHARES[1:]:
-        loss = _brier((1 - share) * base + share * blend, truth) - base_loss
+        loss = brier_losses((1 - share) * base + share * blend, items.codes) - base_loss
         imagined = float(
-            np.mean(_brier((1 - share) * base + share * mistaken, right) - imagined_base_loss)
+            np.mean(brier_losses((1 - share) * base + share * mistaken, right) - imagined_base_loss)
         )
         mean = (float(weight @ loss) + imagined) / total
-        variance = (float(weight**2 @ (loss - mean) ** 2) + (imagined - mean) ** 2) / total**2
+        away = weight * (loss - mean)
+        if items.groups is not None:  # items of one group are not independent
+            away = np.bincount(items.groups, away)
+        variance = (float(away @ away) + (imagined - mean) ** 2) / total**2
         bound = mean + caution * np.sqrt(variance)
         if bound < best_bound:
             best, best_bound = float(share), bound
@@ -114,13 +116,13 @@ def filled(Q: Matrix, base: Matrix) -> Matrix:
 
 
 def reliance(
-    alone: list[Matrix], honest: Matrix, problem: Problem, caution: float
+    alone: list[Matrix], blend: Matrix, items: CalibrationSet, folds: Folds, caution: float
 ) -> tuple[float, float]:
     """Return the share of the gain over class frequencies that is lost without the classifier.
 
-    ``alone`` are honest predictions of experts that never see p, ``honest`` the hybrid's own. The
-    former are blended as the hybrid blends: with the same caution, towards the class frequencies
-    instead of the global maps.
+    ``alone`` are out-of-sample predictions of experts that never see p, ``blend`` the hybrid's own.
+    The former are blended as the hybrid blends: with the same caution, towards the class
+    frequencies instead of the global maps.
 
     Returns
     -------
@@ -129,26 +131,25 @@ def reliance(
     error : float
         Standard error of the share.
     """
-    truth, weight = problem.onehot, problem.weight
-    known = np.broadcast_to(weight @ truth / weight.sum(), truth.shape)
-    said = np.stack([known, *(filled(Q, known) for Q in alone)])
-    blend = cross_fitted_blend(said, truth, weight, problem.folds)
-    share = cautious_share(blend, known, truth, weight, caution)
-    without = (1 - share) * known + share * blend
-    gain, gain_error = _mean_and_error(_brier(known, truth) - _brier(honest, truth), weight)
-    if gain <= _SURE * gain_error:
+    frequencies = items.counts @ items.onehot / items.counts.sum()
+    known = np.broadcast_to(frequencies, items.onehot.shape)
+    predictions = np.stack([known, *(filled(Q, known) for Q in alone)])
+    without = cross_fitted_blend(predictions, items, folds)
+    share = cautious_share(without, known, items, caution)
+    without = (1 - share) * known + share * without
+    loss = brier_losses(blend, items.codes)
+    gain, gain_error = mean_and_error(
+        brier_losses(known, items.codes) - loss, items.counts, items.groups
+    )
+    if not gain > _SURE * gain_error:
         return float("nan"), float("nan")
-    lost, lost_error = _mean_and_error(_brier(without, truth) - _brier(honest, truth), weight)
-    return float(np.clip(lost / gain, 0.0, 1.0)), lost_error / gain
+    lost, lost_error = mean_and_error(
+        brier_losses(without, items.codes) - loss, items.counts, items.groups
+    )
+    return float(np.clip(lost / gain, 0.0, 1.0)), float(lost_error / gain)
 
 
-def _mean_and_error(values: Matrix, weight: Matrix) -> tuple[float, float]:
-    w = weight / weight.sum()
-    mean = float(w @ values)
-    return mean, float(np.sqrt(w**2 @ (values - mean) ** 2))
-
-
-def _imagined_mistakes(base: Matrix, blend: Matrix) -> tuple[Matrix, Matrix]:
+def _imagined_mistakes(base: Matrix, blend: Matrix) -> tuple[Rows, Matrix]:
     """Return labels that make ``base`` right, and ``blend`` as sure as it is but mistaken there.
 
     Where both favour one class, the blend's probabilities of this class and of its next best are
@@ -163,8 +164,4 @@ def _imagined_mistakes(base: Matrix, blend: Matrix) -> tuple[Matrix, Matrix]:
     mistaken = blend.copy()
     mistaken[rows[agree], label[agree]] = blend[rows[agree], rival[agree]]
     mistaken[rows[agree], rival[agree]] = blend[rows[agree], label[agree]]
-    return np.eye(base.shape[1])[label], mistaken
-
-
-def _brier(Q: Matrix, truth: Matrix) -> Matrix:
-    return ((Q - truth) ** 2).sum(axis=1)
+    return label, mistaken

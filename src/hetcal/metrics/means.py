@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Matrix = NDArray[np.float64]
+from hetcal._typing import Matrix
 
 
 def mean_and_error(

@@ -1,0 +1,69 @@
+"""Any calibrator, ours or a user's own, on a calibration set: fitted, and out of sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from hetcal._typing import Matrix, Rows
+from hetcal.data import CalibrationSet, Folds, out_of_sample
+from hetcal.data.folds import Split
+
+_N_FOLDS = 5
+
+
+def fitted_to(calibrator: Any, items: CalibrationSet) -> Any:
+    """Return a clone of the calibrator, fitted to the items.
+
+    Ours take the checked set as it is; others get arrays, and of weights and groups what their
+    ``fit`` accepts.
+    """
+    model = clone(calibrator)
+    if "classes" in model.get_params(deep=False):
+        model.set_params(classes=items.classes)
+    if hasattr(model, "fit_set"):
+        return model.fit_set(items)
+    named = items.arguments
+    for name in ("sample_weight", "groups"):
+        if name in named and not has_fit_parameter(model, name):
+            del named[name]
+    return model.fit(items.X, items.labels, **named)
+
+
+def predicted_by(fitted: Any, items: CalibrationSet) -> Matrix:
+    """Return what a fitted calibrator says of items that were checked already."""
+    if hasattr(fitted, "predict_set"):
+        return fitted.predict_set(items)
+    Q = fitted.predict_proba(items.X, **{items.kind: items.output})
+    return np.asarray(Q, dtype=np.float64)
+
+
+def cross_fitted(
+    calibrator: Any, items: CalibrationSet, splits: Iterable[Split] | None = None
+) -> Matrix:
+    """Return predictions by calibrators that have not seen the item (or its group).
+
+    NaN where what is left to learn from holds a single class.
+
+    Parameters
+    ----------
+    calibrator : calibrator
+    items : CalibrationSet
+    splits : Folds or iterable of (train rows, test rows), optional
+        Five folds when None.
+    """
+    if splits is None:
+        splits = Folds.make(items.n_items, _N_FOLDS, seed=0, groups=items.groups)
+
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
+        part = items.take(train)
+        if np.unique(part.codes[part.weights > 0]).shape[0] < 2:
+            return lambda test: np.full((test.shape[0], items.n_classes), np.nan)
+        fitted = fitted_to(calibrator, part)
+        return lambda test: predicted_by(fitted, items.take(test))
+
+    return out_of_sample(learn, splits, items.n_items)

@@ -1,0 +1,8 @@
+"""The calibration set: checked once, encoded once, split once, and handed on."""
+
+from hetcal.data.calibration_set import CalibrationSet
+from hetcal.data.folds import Folds
+from hetcal.data.out_of_sample import out_of_sample
+from hetcal.data.scores import Scores
+
+__all__ = ["CalibrationSet", "Folds", "Scores", "out_of_sample"]

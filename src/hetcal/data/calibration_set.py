@@ -1,0 +1,265 @@
+"""The calibration items: checked once by whoever a user calls, then handed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from hetcal._typing import Matrix, Rows
+from hetcal._validation import (
+    FeatureEncoder,
+    check_columns_match_classes,
+    check_groups,
+    check_labels,
+    check_logits,
+    check_one_kind,
+    check_proba,
+    check_proba_names,
+    check_same_rows,
+    check_sample_weight,
+    check_two_classes,
+    weights_as_counts,
+)
+from hetcal.data.scores import Scores
+from hetcal.kernels.simplex import zero_floor
+
+
+class _Features:
+    """Features as they were given, and their encodings, each made once when it is asked for."""
+
+    def __init__(self, X: Any):
+        self.given = X
+        self._encodings: dict[tuple[str, bool], tuple[FeatureEncoder, Any]] = {}
+
+    def encoding(self, missing: str, allow_sparse: bool) -> tuple[FeatureEncoder, Any]:
+        kind = (missing, allow_sparse)
+        if kind not in self._encodings:
+            encoder = FeatureEncoder(missing=missing, allow_sparse=allow_sparse)
+            self._encodings[kind] = (encoder, encoder.fit_transform(self.given))
+        return self._encodings[kind]
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationSet:
+    """Features, labels, and the classifier's output on the same items; never changed.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n,)
+        Labels as columns of the output.
+    classes : ndarray of shape (K,)
+        The labels of the columns.
+    kind : {"y_proba", "logits"}
+        What the classifier's output is.
+    output : ndarray of shape (n, K)
+        Probabilities or logits, as given.
+    scores : Scores
+        The same as probabilities and their logarithms.
+    zero_floor : float or None
+        What a probability of zero counts as in the logarithm; None for logits.
+    output_names : object
+        Names of the columns of the output, where it had names.
+    weight : ndarray of shape (n,) or None
+        Weights as given; None where none were.
+    counts : ndarray of shape (n,)
+        How many items each row counts for, see :func:`hetcal._validation.weights_as_counts`.
+    groups : ndarray of shape (n,) or None
+        Group numbers 0..G-1; items of one group belong together.
+    rows : ndarray of shape (n,)
+        Places of the items in the table that was given.
+    """
+
+    codes: Rows
+    classes: NDArray
+    kind: str
+    output: Matrix
+    scores: Scores
+    zero_floor: float | None
+    output_names: Any
+    weight: Matrix | None
+    counts: Matrix
+    groups: Rows | None
+    rows: Rows
+    _features: _Features = field(repr=False)
+
+    @classmethod
+    def check(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        caller: str,
+    ) -> Self:
+        """Return checked items, or say what is wrong with them and what to do.
+
+        Parameters
+        ----------
+        X : table, array, sparse matrix or None
+            Kept as given; :meth:`features` encodes it on demand.
+        y : array-like of shape (n,)
+            Labels.
+        y_proba, logits : array-like of shape (n, K)
+            The classifier's output: exactly one of the two.
+        classes : array-like of shape (K,), optional
+            The column order; the sorted labels when None.
+        sample_weight, groups : array-like of shape (n,), optional
+        caller : str
+            Who was called, for the error texts.
+        """
+        kind = check_one_kind(y_proba, logits, caller=caller)
+        if y is None:
+            raise ValueError(
+                f"{caller} requires y to be passed, but the target y is None. "
+                "Pass the observed labels of the calibration items."
+            )
+        given = y_proba if kind == "y_proba" else logits
+        n = check_same_rows(X=X, y=y, **{kind: given})
+        codes, order = check_labels(y, classes)
+        if classes is None:
+            check_two_classes(codes, order)
+        output = check_proba(given) if kind == "y_proba" else check_logits(given)
+        check_columns_match_classes(output.shape[1], order, name=kind, given=classes is not None)
+        names = check_proba_names(given, order, name=kind)
+        weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
+        check_two_classes(codes, order, weight)
+        floor = zero_floor(output) if kind == "y_proba" else None
+        return cls(
+            codes=codes,
+            classes=order,
+            kind=kind,
+            output=output,
+            scores=Scores.from_logits(output)
+            if floor is None
+            else Scores.from_proba(output, floor),
+            zero_floor=floor,
+            output_names=names,
+            weight=weight,
+            counts=np.ones(n) if weight is None else weights_as_counts(weight),
+            groups=check_groups(groups, n),
+            rows=np.arange(n),
+            _features=_Features(X),
+        )
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.codes.shape[0]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, those without an item included."""
+        return self.classes.shape[0]
+
+    @property
+    def has_features(self) -> bool:
+        """Whether there are features at all."""
+        return self._features.given is not None
+
+    @cached_property
+    def X(self) -> Any:  # noqa: N802
+        """The features in the container they came in."""
+        given = self._features.given
+        return given if given is None or self._is_whole else _safe_indexing(given, self.rows)
+
+    @property
+    def labels(self) -> NDArray:
+        """Labels as the user writes them."""
+        return self.classes[self.codes]
+
+    @cached_property
+    def onehot(self) -> Matrix:
+        """Labels as one-hot rows."""
+        return np.eye(self.n_classes)[self.codes]
+
+    @property
+    def proba(self) -> Matrix:
+        """The classifier's probabilities."""
+        return self.scores.proba
+
+    @property
+    def weights(self) -> Matrix:
+        """Weights as given, all one where none were."""
+        return np.ones(self.n_items) if self.weight is None else self.weight
+
+    @property
+    def unequal_counts(self) -> Matrix | None:
+        """The counts, or None where all are equal (which lets forests use the compiled core)."""
+        return None if np.all(self.counts == self.counts[0]) else self.counts
+
+    @property
+    def unseen(self) -> NDArray[np.bool_]:
+        """Classes that no item has, shape (K,)."""
+        return np.bincount(self.codes, minlength=self.n_classes) == 0
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Named arguments of ``fit``: the output, and weights and groups where there are any."""
+        named: dict[str, Any] = {self.kind: self.output}
+        if self.weight is not None:
+            named["sample_weight"] = self.weight
+        if self.groups is not None:
+            named["groups"] = self.groups
+        return named
+
+    def encoder(self, missing: str = "keep", *, allow_sparse: bool = False) -> FeatureEncoder:
+        """Return the encoder that :meth:`features` used; it was fitted without labels."""
+        return self._features.encoding(missing, allow_sparse)[0]
+
+    def features(self, missing: str = "keep", *, allow_sparse: bool = False) -> Any:
+        """Return the features as a matrix of numbers.
+
+        Encoded once per way of treating missing values, for all parts of the set together.
+        """
+        kind = (missing, allow_sparse)
+        if kind not in self._own:
+            matrix = self._features.encoding(*kind)[1]
+            self._own[kind] = matrix if self._is_whole else matrix[self.rows]
+        return self._own[kind]
+
+    def take(self, rows: Rows | NDArray[np.bool_]) -> CalibrationSet:
+        """Return some of the items as a set of their own; groups are numbered anew."""
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        groups = None
+        if self.groups is not None:
+            groups = np.unique(self.groups[rows], return_inverse=True)[1].astype(np.int64)
+        return replace(
+            self,
+            codes=self.codes[rows],
+            output=self.output[rows],
+            scores=self.scores.take(rows),
+            weight=None if self.weight is None else self.weight[rows],
+            counts=self.counts[rows],
+            groups=groups,
+            rows=self.rows[rows],
+        )
+
+    def with_positive_weight(self) -> CalibrationSet:
+        """Return the items that count; those of weight 0 leave no trace, in encodings neither."""
+        if self.weight is None or (self.weight > 0).all():
+            return self
+        kept = self.take(self.weight > 0)
+        return replace(kept, _features=_Features(kept.X), rows=np.arange(kept.n_items))
+
+    def with_codes(self, codes: Rows) -> CalibrationSet:
+        """Return the same items with other labels, as a simulation draws them."""
+        return replace(self, codes=codes)
+
+    @cached_property
+    def _own(self) -> dict[tuple[str, bool], Any]:
+        """Encoded features of these items, by way of treating missing values and sparse input."""
+        return {}
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        n = np.shape(self._features.given)[0]
+        return self.n_items == n and bool((self.rows == np.arange(n)).all())
