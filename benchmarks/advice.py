@@ -28,7 +28,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import hetcal
-from hetcal.advice import (
+from hetcal.diagnosis import (
     COLLECT_MORE,
     GLOBAL_IS_ENOUGH,
     GO_LOCAL,
@@ -36,9 +36,9 @@ from hetcal.advice import (
     RETRAIN,
     measure_prior_shift,
 )
-from hetcal.advice.checks import check_training_rows
-from hetcal.advice.honest_models import best_of, cross_fitted_maps, retrained
-from hetcal.advice.items import CalibrationItems
+from hetcal.diagnosis.checks import check_training_rows
+from hetcal.diagnosis.candidates import best_of, cross_fitted_maps, retrained
+from hetcal.diagnosis.items import CalibrationItems
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity.folds import fold_of
 from hetcal.kernels.intervals import wilson_interval

@@ -12,15 +12,6 @@ from hetcal._version import __version__
 
 if TYPE_CHECKING:
     from hetcal._exceptions import FileFormatError
-    from hetcal.advice import (
-        Advice,
-        Comparison,
-        LearningCurve,
-        advise,
-        compare,
-        correct_prior,
-        learning_curve,
-    )
     from hetcal.calibration import (
         BetaCalibration,
         BiasCorrectedTemperatureScaling,
@@ -38,23 +29,32 @@ if TYPE_CHECKING:
         get_calibrator,
         list_calibrators,
     )
+    from hetcal.diagnosis import (
+        Advice,
+        Comparison,
+        LearningCurve,
+        advise,
+        compare,
+        correct_prior,
+        learning_curve,
+    )
     from hetcal.heterogeneity import HiddenHeterogeneity
     from hetcal.io import load, save
     from hetcal.monitor import SupportMonitor
     from hetcal.report import Report, diagnose
 
 _HOME = {
-    "Advice": "hetcal.advice",
+    "Advice": "hetcal.diagnosis",
     "BetaCalibration": "hetcal.calibration",
     "BiasCorrectedTemperatureScaling": "hetcal.calibration",
-    "Comparison": "hetcal.advice",
+    "Comparison": "hetcal.diagnosis",
     "FileFormatError": "hetcal._exceptions",
     "HiddenHeterogeneity": "hetcal.heterogeneity",
     "HistogramBinning": "hetcal.calibration",
     "HybridCalibrator": "hetcal.calibration",
     "IsotonicCalibration": "hetcal.calibration",
     "LabelPreserving": "hetcal.calibration",
-    "LearningCurve": "hetcal.advice",
+    "LearningCurve": "hetcal.diagnosis",
     "LocallyCalibratedClassifier": "hetcal.calibration",
     "PlattScaling": "hetcal.calibration",
     "PrecomputedProba": "hetcal.calibration",
@@ -64,13 +64,13 @@ _HOME = {
     "TemperatureScaling": "hetcal.calibration",
     "Uncalibrated": "hetcal.calibration",
     "VectorScaling": "hetcal.calibration",
-    "advise": "hetcal.advice",
-    "compare": "hetcal.advice",
-    "correct_prior": "hetcal.advice",
+    "advise": "hetcal.diagnosis",
+    "compare": "hetcal.diagnosis",
+    "correct_prior": "hetcal.diagnosis",
     "diagnose": "hetcal.report",
     "get_calibrator": "hetcal.calibration",
     "list_calibrators": "hetcal.calibration",
-    "learning_curve": "hetcal.advice",
+    "learning_curve": "hetcal.diagnosis",
     "load": "hetcal.io",
     "save": "hetcal.io",
 }

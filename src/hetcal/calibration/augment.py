@@ -54,7 +54,7 @@ class AugmentedSpace:
         """Learn the map from the calibration items and return them in the augmented space."""
         self.features_ = None
         if self.features is None:
-            kind = {"missing": self.encoder.missing, "allow_sparse": self.encoder.allow_sparse}
+            kind: Any = {"missing": self.encoder.missing, "allow_sparse": self.encoder.allow_sparse}
             self.encoder, encoded = items.encoder(**kind), items.features(**kind)
         else:
             self.features_ = self._fitted_features(items.X)

@@ -48,11 +48,11 @@ class BaseCalibrator(TablesAsColumns, BaseEstimator, ABC):
 
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already; our own :meth:`fit` checks, then calls this."""
-        return self.fit(items.X, items.labels, **items.arguments)  # type: ignore[attr-defined]
+        return self.fit(items.X, items.labels, **items.arguments)
 
     def predict_set(self, items: CalibrationSet) -> Matrix:
         """Return calibrated probabilities of items that were checked already."""
-        return self.predict_proba(items.X, **{items.kind: items.output})  # type: ignore[attr-defined]
+        return self.predict_proba(items.X, **{items.kind: items.output})
 
     def _checked(self, X: Any, y: Any, **named: Any) -> CalibrationSet:
         """Return the arguments of :meth:`fit` as a calibration set."""

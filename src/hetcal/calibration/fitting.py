@@ -42,6 +42,12 @@ def predicted_by(fitted: Any, items: CalibrationSet) -> Matrix:
     return np.asarray(Q, dtype=np.float64)
 
 
+def out_of_sample_proba(fitted: Any, items: CalibrationSet) -> Matrix:
+    """Return the fitted calibrator's own out-of-sample predictions, else cross-fitted ones."""
+    own = getattr(fitted, "out_of_sample_proba_", None)
+    return cross_fitted(fitted, items) if own is None else np.asarray(own)
+
+
 def cross_fitted(
     calibrator: Any, items: CalibrationSet, splits: Iterable[Split] | None = None
 ) -> Matrix:

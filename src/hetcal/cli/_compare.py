@@ -16,7 +16,7 @@ from hetcal.cli._working import bar, tell
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hetcal.advice import Comparison
+    from hetcal.diagnosis import Comparison
 
 _METRICS = ("brier", "log_loss", "ece", "accuracy")
 
@@ -98,7 +98,7 @@ def compare(
     with bar(f"Reading {table}", quiet=quiet or to_stdout) as say:
         how = inputs.reading(format, encoding, decimal)
         problem = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
-        from hetcal.advice import compare as run
+        from hetcal.diagnosis import compare as run
 
         comparison = run(
             problem.X,

@@ -188,24 +188,23 @@ class _Fit:
     def _measure(self) -> None:
         import numpy as np
 
-        from hetcal.cli._honest import (
-            brier_losses,
-            honest_proba,
-            honest_support,
-            mean_and_error,
-        )
+        from hetcal.calibration.fitting import out_of_sample_proba
+        from hetcal.metrics.means import mean_and_error
+        from hetcal.metrics.scores import brier_losses
 
+        items = self.problem.items
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            honest = honest_proba(self.calibrator, self.problem)
-            support = honest_support(self.calibrator)
-        weight, losses = self.problem.weight, brier_losses(self.problem.proba, self.problem)
-        self.before = mean_and_error(losses, weight)[0]
+            Q = out_of_sample_proba(self.calibrator, items)
+            support = _support_of(self.calibrator)
+        losses = brier_losses(items.proba, items.codes)
+        self.before = float(np.average(losses, weights=items.weight))
         self.after = self.change = self.change_error = None
-        if honest is not None:
-            new = brier_losses(honest, self.problem)
-            self.after = mean_and_error(new, weight)[0]
-            self.change, self.change_error = mean_and_error(new - losses, weight)
+        if not np.isnan(Q).any():
+            new = brier_losses(Q, items.codes)
+            change, error = mean_and_error(new - losses, items.weight, items.groups)
+            self.change, self.change_error = float(change), float(error)
+            self.after = self.before + self.change
         self.low_support = (
             None if support is None else float(np.quantile(support, _SUPPORT_QUANTILE))
         )
@@ -364,3 +363,9 @@ def _said_by_hetcal(caught: list[warnings.WarningMessage]) -> list[str]:
 
     said = [str(w.message) for w in caught if issubclass(w.category, HetcalWarning)]
     return list(dict.fromkeys(said))
+
+
+def _support_of(calibrator: Any) -> Any:
+    """Return the support of the calibration items, each as if it were new; None without any."""
+    calibrator = getattr(calibrator, "calibrator_", calibrator)
+    return calibrator.honest_support() if hasattr(calibrator, "honest_support") else None

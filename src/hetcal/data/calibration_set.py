@@ -138,9 +138,7 @@ class CalibrationSet:
             classes=order,
             kind=kind,
             output=output,
-            scores=Scores.from_logits(output)
-            if floor is None
-            else Scores.from_proba(output, floor),
+            scores=_scores(output, floor),
             zero_floor=floor,
             output_names=names,
             weight=weight,
@@ -247,8 +245,18 @@ class CalibrationSet:
         """Return the items that count; those of weight 0 leave no trace, in encodings neither."""
         if self.weight is None or (self.weight > 0).all():
             return self
-        kept = self.take(self.weight > 0)
-        return replace(kept, _features=_Features(kept.X), rows=np.arange(kept.n_items))
+        return self.take(self.weight > 0).detached()
+
+    def detached(self) -> CalibrationSet:
+        """Return the items as a set that knows nothing of those it was taken from."""
+        return replace(self, _features=_Features(self.X), rows=np.arange(self.n_items))
+
+    def with_output(self, output: Matrix, kind: str) -> CalibrationSet:
+        """Return the same items with another model's output."""
+        floor = zero_floor(output) if kind == "y_proba" else None
+        return replace(
+            self, kind=kind, output=output, zero_floor=floor, scores=_scores(output, floor)
+        )
 
     def with_codes(self, codes: Rows) -> CalibrationSet:
         """Return the same items with other labels, as a simulation draws them."""
@@ -263,3 +271,7 @@ class CalibrationSet:
     def _is_whole(self) -> bool:
         n = np.shape(self._features.given)[0]
         return self.n_items == n and bool((self.rows == np.arange(n)).all())
+
+
+def _scores(output: Matrix, floor: float | None) -> Scores:
+    return Scores.from_logits(output) if floor is None else Scores.from_proba(output, floor)

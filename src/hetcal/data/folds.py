@@ -35,7 +35,7 @@ class Folds:
 
     @classmethod
     def make(
-        cls, n_items: int, n_folds: int, *, seed: int | list[int], groups: Rows | None = None
+        cls, n_items: int, n_folds: int, *, seed: int | list[int] | None, groups: Rows | None = None
     ) -> Folds:
         """Return folds of about equal size, the same ones for the same seed.
 
@@ -44,7 +44,8 @@ class Folds:
         n_items : int
         n_folds : int
             Fewer where there are fewer items or groups.
-        seed : int or list of int
+        seed : int, list of int or None
+            None draws other folds each time.
         groups : ndarray of shape (n,), optional
             Group numbers 0..G-1. Large groups are placed first, each into the smallest fold.
         """

@@ -18,10 +18,14 @@ items. Leaves are large: a test must find weak effects, which small leaves drown
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from hetcal._typing import Rows
+from hetcal.data import Folds, out_of_sample
 from hetcal.kernels.forest_fit import fit_forest
 from hetcal.kernels.forest_vote import apply, indicator
 
@@ -59,12 +63,11 @@ def residual_direction(
     """
     if fold is None:
         return _out_of_bag(Z, codes, residuals, random_state, n_jobs)
-    direction = np.zeros_like(residuals)
-    for number in np.unique(fold):
-        train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        if len(train):
-            direction[test] = _from_others(Z, codes, residuals, train, test, random_state, n_jobs)
-    return direction
+
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
+        return lambda test: _from_others(Z, codes, residuals, train, test, random_state, n_jobs)
+
+    return out_of_sample(learn, Folds(fold), len(codes))
 
 
 def _out_of_bag(Z, codes, residuals, random_state, n_jobs) -> Matrix:

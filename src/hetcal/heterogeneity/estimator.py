@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._validation import FeatureEncoder, check_columns_match_classes, check_proba
 from hetcal._validation.frames import TablesAsColumns
+from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity import honest
 from hetcal.heterogeneity.cells import (
     NET_STEPS,
@@ -23,11 +23,12 @@ from hetcal.heterogeneity.cells import (
     net_of_cells,
     null_cells,
 )
-from hetcal.heterogeneity.folds import fold_of
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.inputs import (
-    calibration_items,
+    check_items,
     check_parameters,
+    check_predictions,
+    items_of,
     same_items,
     seed_of,
 )
@@ -176,7 +177,14 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
         self.progress = progress
 
     def fit(
-        self, X: Any, y: Any, *, y_proba: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Measure hidden heterogeneity on calibration items.
 
@@ -186,8 +194,9 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
             Features. Categorical columns are encoded, missing numbers filled with the median.
         y : array-like of shape (n,)
             Observed labels.
-        y_proba : array-like of shape (n, K)
-            The classifier's probabilities for these items; it must not have been trained on them.
+        y_proba, logits : array-like of shape (n, K)
+            The classifier's output on these items: exactly one of the two. It must not have been
+            trained on them.
         sample_weight : array-like of shape (n,), optional
             Weights of the items in the global map, in all averages and in the tests. Forests count
             items. Items of weight 0 are left out.
@@ -200,14 +209,28 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
         -------
         self
         """
-        check_parameters(self)
-        table, items, self.classes_ = calibration_items(
-            X, y, y_proba, sample_weight, groups, self.classes
+        return self.fit_set(
+            check_items(
+                X,
+                y,
+                y_proba,
+                logits,
+                classes=self.classes,
+                sample_weight=sample_weight,
+                groups=groups,
+            )
         )
-        self._table, self._items = table, items
-        self.encoder_ = FeatureEncoder(missing="impute")
+
+    def fit_set(self, calibration: CalibrationSet) -> Self:
+        """Measure on items that were checked already."""
+        check_parameters(self)
+        calibration = calibration.with_positive_weight()
+        self.classes_ = calibration.classes
+        self._table = calibration.X
+        self._items = items = items_of(calibration)
+        self.encoder_ = calibration.encoder("impute")
         # Huge values keep their sign, which is all that a split needs.
-        features = np.clip(self.encoder_.fit_transform(table), -_LARGEST, _LARGEST)
+        features = np.clip(calibration.features("impute"), -_LARGEST, _LARGEST)
         self._X = features.astype(np.float32)
         self.n_features_in_ = self.encoder_.n_features_in_
         self.radius_ = auto_radius(items.P) if self.radius == "auto" else float(self.radius)
@@ -225,26 +248,27 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
             self._fit_honest()
         return self
 
-    def score_samples(self, y_proba: Any) -> NDArray[np.float64]:
+    def score_samples(self, y_proba: Any = None, *, logits: Any = None) -> NDArray[np.float64]:
         """Return HH at each prediction; NaN where too few calibration items are near to say.
 
         Parameters
         ----------
-        y_proba : array-like of shape (m, K)
-            Predictions. HH depends on them alone.
+        y_proba, logits : array-like of shape (m, K)
+            Predictions: exactly one of the two. HH depends on them alone.
 
         Returns
         -------
         hh : ndarray of shape (m,)
         """
-        return self.frame(y_proba)["hh"].to_numpy(dtype=np.float64)
+        return self.frame(y_proba, logits=logits)["hh"].to_numpy(dtype=np.float64)
 
-    def frame(self, y_proba: Any) -> pd.DataFrame:
+    def frame(self, y_proba: Any = None, *, logits: Any = None) -> pd.DataFrame:
         """Return everything that is known about the neighbourhood of each prediction.
 
         Parameters
         ----------
-        y_proba : array-like of shape (m, K)
+        y_proba, logits : array-like of shape (m, K)
+            Predictions: exactly one of the two.
 
         Returns
         -------
@@ -267,8 +291,7 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
               out-of-bag score").
         """
         check_is_fitted(self, "radius_")
-        P = check_proba(y_proba)
-        check_columns_match_classes(P.shape[1], self.classes_, given=True)
+        P = check_predictions(y_proba, logits, self.classes_)
         if self.estimate == "paper" and self.neighbourhoods is None:
             balls, bucket = balls_of_buckets(self._items.P, P, self.radius_)
             return self._published(balls).take(bucket).reset_index(drop=True)
@@ -338,7 +361,8 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
         """
         check_is_fitted(self, "radius_")
         if y is not None:
-            table, items, _ = calibration_items(X, y, y_proba, None, groups, self.classes_)
+            given = check_items(X, y, y_proba, None, classes=self.classes_, groups=groups)
+            table, items = given.X, items_of(given)
         else:
             table, items = same_items(self._table, self._items, X, y_proba)
         if by is not None:
@@ -377,15 +401,15 @@ class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
     def _fit_honest(self) -> None:
         items, seed = self._items, self._seed
         log_proba = log_probabilities(items.P, zero_floor(items.P))
-        fold = fold_of(items.codes, items.groups, 5, np.random.default_rng([seed, 0]))
-        self._map = CrossFittedMap(log_proba, items.codes, items.weight, fold)
-        apart = None if items.groups is None else fold
+        folds = Folds.make(len(items.codes), 5, seed=[seed, 0], groups=items.groups)
+        self._map = CrossFittedMap(log_proba, items.codes, items.weight, folds)
+        apart = None if items.groups is None else folds.number
         self._models = LocalModels(
             self._X,
             items.P,
             self._n_trees,
             self.local_model,
-            fold if self.local_model is not None else apart,
+            folds.number if self.local_model is not None else apart,
             seed,
             self.n_jobs,
             self.progress,

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from hetcal.data import Folds
 from hetcal.kernels.convex import Expansion, minimize_convex
 from hetcal.kernels.scaling import smoothed_targets
 
@@ -158,8 +159,8 @@ class CrossFittedMap:
     log_proba : ndarray of shape (n, K)
     codes : ndarray of int, shape (n,)
     weight : ndarray of shape (n,)
-    fold : ndarray of int, shape (n,)
-        Fold of each item; every item is predicted by a map that was fitted to the other folds.
+    folds : Folds
+        Every item is predicted by a map that was fitted to the other folds.
 
     Attributes
     ----------
@@ -171,14 +172,13 @@ class CrossFittedMap:
         Cross-fitted predictions.
     """
 
-    def __init__(self, log_proba: Matrix, codes: Codes, weight: Vector, fold: NDArray[np.int64]):
+    def __init__(self, log_proba: Matrix, codes: Codes, weight: Vector, folds: Folds):
         self.full = fit_flexible_map(log_proba, codes, weight)
         self.fitted = self.full.apply(log_proba)
         basis, theta = self.full.basis, self.full.theta
         self._folds = []
         self.proba = np.empty_like(log_proba)
-        for number in range(int(fold.max()) + 1):
-            train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        for train, test in folds:
             if weight[train].sum() == 0:
                 self.proba[test] = self.fitted[test]
                 continue

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing, check_random_state
+from scipy.special import softmax
+from sklearn.utils import check_random_state
 
+from hetcal._typing import Matrix
 from hetcal._validation import (
     check_columns_match_classes,
-    check_groups,
-    check_labels,
+    check_logits,
+    check_one_kind,
     check_proba,
-    check_proba_names,
     check_same_rows,
-    check_sample_weight,
-    check_two_classes,
 )
+from hetcal.data import CalibrationSet
 from hetcal.heterogeneity.honest import Items
 
 _ESTIMATES = ("oob", "paper")
@@ -48,28 +48,43 @@ def check_parameters(estimator: Any) -> None:
         _require(is_classifier, "local_model", "a classifier with predict_proba", model)
 
 
-def calibration_items(
-    X: Any, y: Any, y_proba: Any, sample_weight: Any, groups: Any, classes: Any
-) -> tuple[Any, Items, NDArray]:
-    """Return the features, the checked items and the classes; items of weight 0 are left out."""
-    for name, given in (("X", X), ("y", y), ("y_proba", y_proba)):
-        if given is None:
-            raise ValueError(f"HiddenHeterogeneity needs {name} of the labelled items; got None.")
-    check_same_rows(X=X, y=y, y_proba=y_proba)
-    codes, names = check_labels(y, classes)
-    P = check_proba(y_proba)
-    check_columns_match_classes(P.shape[1], names, given=classes is not None)
-    check_proba_names(y_proba, names)
-    check_two_classes(codes, names)
-    weight = check_sample_weight(sample_weight, len(codes))
-    # A test must not find more because all weights were multiplied: their mean is one.
-    weight = weight / weight[weight > 0].mean()
-    group_codes = check_groups(groups, len(codes))
-    if (weight > 0).all():
-        return X, Items(P, codes, weight, group_codes), names
-    rows = np.flatnonzero(weight > 0)
-    kept = None if group_codes is None else group_codes[rows]
-    return _safe_indexing(X, rows), Items(P[rows], codes[rows], weight[rows], kept), names
+def check_items(
+    X: Any,
+    y: Any,
+    y_proba: Any,
+    logits: Any,
+    *,
+    classes: Any,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> CalibrationSet:
+    """Return the checked calibration set of :class:`HiddenHeterogeneity`."""
+    if X is None:
+        raise ValueError("HiddenHeterogeneity needs X of the labelled items; got None.")
+    return CalibrationSet.check(
+        X,
+        y,
+        y_proba=y_proba,
+        logits=logits,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        caller="HiddenHeterogeneity",
+    )
+
+
+def items_of(calibration: CalibrationSet) -> Items:
+    """Return what is kept of the items; a test must not find more because weights are larger."""
+    weight = calibration.weights
+    return Items(calibration.proba, calibration.codes, weight / weight.mean(), calibration.groups)
+
+
+def check_predictions(y_proba: Any, logits: Any, classes: NDArray) -> Matrix:
+    """Return probabilities of new items, from whichever of the two was passed."""
+    kind = check_one_kind(y_proba, logits, caller="HiddenHeterogeneity")
+    P = check_proba(y_proba) if kind == "y_proba" else softmax(check_logits(logits), axis=1)
+    check_columns_match_classes(P.shape[1], classes, name=kind, given=True)
+    return P
 
 
 def same_items(table: Any, items: Items, X: Any, y_proba: Any) -> tuple[Any, Items]:

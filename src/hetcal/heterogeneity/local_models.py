@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from hetcal.data import Folds, out_of_sample
 from hetcal.heterogeneity.cells import Balls
 from hetcal.kernels.forest_fit import fit_forest
 from hetcal.kernels.forest_vote import apply, leaf_class_mass, vote
@@ -112,13 +113,15 @@ class LocalModels:
         return proba
 
     def _cross_fit_one(self, members: Codes, codes: Codes, folds: Codes) -> Matrix:
-        proba = np.full((len(members), self.P.shape[1]), np.nan)
-        fold = folds[members]
-        for number in np.unique(fold):
-            train, test = members[fold != number], members[fold == number]
-            if len(train):
-                proba[fold == number] = self._fit_predict(train, test, codes[train])
-        return proba
+        folds_of_members = Folds(folds).take(members)
+        if len(folds_of_members) < 2:
+            return np.full((len(members), self.P.shape[1]), np.nan)
+
+        def learn(train: Codes) -> Callable[[Codes], Matrix]:
+            rows = members[train]
+            return lambda test: self._fit_predict(rows, members[test], codes[rows])
+
+        return out_of_sample(learn, folds_of_members, len(members))
 
     def _fit_predict(self, train: NDArray, test: NDArray, y: Codes) -> Matrix:
         K = self.P.shape[1]

@@ -25,14 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from hetcal._validation import (
-    check_columns_match_classes,
-    check_groups,
-    check_labels,
-    check_proba,
-    check_same_rows,
-    check_sample_weight,
-)
+from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity.conditions import (
     Column,
     Condition,
@@ -40,7 +33,6 @@ from hetcal.heterogeneity.conditions import (
     columns_of,
     short,
 )
-from hetcal.heterogeneity.folds import fold_of
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.null import benjamini_hochberg
 from hetcal.kernels.intervals import wilson_interval
@@ -92,8 +84,8 @@ class _Labelled:
     @classmethod
     def read(cls, codes: Codes, P: Matrix, weight: Vector, groups: Codes | None, seed: int):
         log_proba = log_probabilities(P, zero_floor(P))
-        fold = fold_of(codes, groups, 5, np.random.default_rng([seed, 2]))
-        p_g = CrossFittedMap(log_proba, codes, weight, fold).proba
+        folds = Folds.make(len(codes), 5, seed=[seed, 2], groups=groups)
+        p_g = CrossFittedMap(log_proba, codes, weight, folds).proba
         return cls(P, codes, weight, groups, p_g)
 
 
@@ -159,16 +151,41 @@ def find_subgroups(
     >>> bool((found["p_value"] < 0.05).all()), "x0" in found["rule"][0]
     (True, True)
     """
-    check_same_rows(X=X, y=y, y_proba=y_proba)
-    codes, names = check_labels(y, classes)
-    P = check_proba(y_proba)
-    check_columns_match_classes(P.shape[1], names, given=classes is not None)
-    group_codes = check_groups(groups, len(codes))
-    items = _Labelled.read(
-        codes, P, check_sample_weight(sample_weight, len(codes)), group_codes, random_state
+    checked = CalibrationSet.check(
+        X,
+        y,
+        y_proba=y_proba,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        caller="find_subgroups",
     )
-    half = fold_of(codes, group_codes, 2, np.random.default_rng([random_state, 3]))
-    searched, measured = np.flatnonzero(half == 0), np.flatnonzero(half == 1)
+    return subgroups_of(
+        checked,
+        max_conditions=max_conditions,
+        max_subgroups=max_subgroups,
+        min_count=min_count,
+        level=level,
+        random_state=random_state,
+    )
+
+
+def subgroups_of(
+    checked: CalibrationSet,
+    *,
+    max_conditions: int = 3,
+    max_subgroups: int = 10,
+    min_count: int | None = None,
+    level: float = _LEVEL,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Do what :func:`find_subgroups` does, on items that were checked already."""
+    X, names = checked.X, checked.classes
+    items = _Labelled.read(
+        checked.codes, checked.proba, checked.weights, checked.groups, random_state
+    )
+    halves = Folds.make(checked.n_items, 2, seed=[random_state, 3], groups=checked.groups)
+    measured, searched = next(iter(halves))
     if min_count is None:
         min_count = max(_LEAST_COUNT, int(_LEAST_SHARE * len(searched)))
     columns = columns_of(X)

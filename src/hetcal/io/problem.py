@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal.data import CalibrationSet
 from hetcal.io.roles import TableRoles
 
 
@@ -87,6 +89,13 @@ class Problem:
         if self.groups is not None:
             named["groups"] = self.groups
         return named
+
+    @cached_property
+    def items(self) -> CalibrationSet:
+        """The items as a checked calibration set."""
+        return CalibrationSet.check(
+            self.X, self.y, classes=self.classes, caller="hetcal", **self.arguments
+        )
 
     def take(self, items: NDArray[np.int64]) -> Problem:
         """Return some of the items as a problem of their own."""

@@ -1,29 +1,21 @@
-"""Honest estimates of P(y | p) and P(y | x): no item is predicted from its own label."""
+"""Out-of-sample estimates of P(y | p) and P(y | x): no item is predicted from its own label."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
+from hetcal._typing import Rows
+from hetcal.data import Folds, out_of_sample
 from hetcal.kernels.isotonic import isotonic_fit
 from hetcal.metrics._scored import Matrix, Scored
 from hetcal.metrics.ece import bin_of
 
 # A float32 tree cannot tell 1 - 1e-12 from 1; the logarithm of the other columns can.
 _SMALLEST = 1e-12
-
-
-def fold_of(
-    scored: Scored, units: NDArray[np.int64], n_splits: int, random_state: int | None
-) -> NDArray[np.int64]:
-    """Return the fold of each item; units stay whole, and folds get their share of each class."""
-    first = np.unique(units, return_index=True)[1]
-    shuffled = np.random.default_rng(random_state).permutation(first.shape[0])
-    by_class = shuffled[np.argsort(scored.codes[first[shuffled]], kind="stable")]
-    fold = np.empty(first.shape[0], dtype=np.int64)
-    fold[by_class] = np.arange(first.shape[0]) % min(n_splits, first.shape[0])
-    return fold[units]
 
 
 def isotonic_in_sample(scored: Scored) -> Matrix:
@@ -43,36 +35,38 @@ def bin_frequencies(scored: Scored, n_bins: int) -> Matrix:
     return C
 
 
-def recalibrated(scored: Scored, fold: NDArray[np.int64]) -> Matrix:
+def recalibrated(scored: Scored, folds: Folds) -> Matrix:
     """Return cross-fitted isotonic recalibration, shrunk towards the probabilities themselves."""
-    C = np.empty_like(scored.proba)
-    for train, test in _splits(fold):
-        C[test] = _isotonic(scored, train, test)
-    return _shrunk(scored.proba, C, scored, fold)
+
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
+        return lambda test: _isotonic(scored, train, test)
+
+    C = out_of_sample(learn, folds, scored.n_items)
+    return _shrunk(scored.proba, C, scored, folds)
 
 
 def locally_estimated(
     scored: Scored,
     X: Matrix,
     C: Matrix,
-    fold: NDArray[np.int64],
+    folds: Folds,
     random_state: int | None,
 ) -> Matrix:
     """Return a cross-fitted forest on features and probabilities, shrunk towards ``C``."""
     features = np.hstack([X, np.log(np.maximum(scored.proba, _SMALLEST))])
-    G = np.zeros_like(C)
-    for train, test in _splits(fold):
+
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
         forest = RandomForestClassifier(min_samples_leaf=5, random_state=random_state)
         forest.fit(features[train], scored.codes[train], sample_weight=scored.weight[train])
-        G[np.ix_(test, forest.classes_)] = forest.predict_proba(features[test])
-    return _shrunk(C, G, scored, fold)
 
+        def predict(test: Rows) -> Matrix:
+            Q = np.zeros((test.shape[0], scored.n_classes))
+            Q[:, forest.classes_] = forest.predict_proba(features[test])
+            return Q
 
-def _splits(fold: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    return [
-        (np.flatnonzero(fold != number), np.flatnonzero(fold == number))
-        for number in range(int(fold.max()) + 1)
-    ]
+        return predict
+
+    return _shrunk(C, out_of_sample(learn, folds, scored.n_items), scored, folds)
 
 
 def _isotonic(scored: Scored, train: NDArray[np.int64], test: NDArray[np.int64]) -> Matrix:
@@ -84,16 +78,17 @@ def _isotonic(scored: Scored, train: NDArray[np.int64], test: NDArray[np.int64])
     return np.column_stack(columns)
 
 
-def _shrunk(base: Matrix, candidate: Matrix, scored: Scored, fold: NDArray[np.int64]) -> Matrix:
+def _shrunk(base: Matrix, candidate: Matrix, scored: Scored, folds: Folds) -> Matrix:
     """Blend base + a (candidate - base), with a in [0, 1] of least Brier score in the other folds.
 
     A noisy candidate would otherwise lose to the base, and a part that is zero come out negative.
     """
-    blended = np.empty_like(base)
     step, gap = candidate - base, scored.outcomes - base
     along = scored.weight * np.einsum("ij,ij->i", step, gap)
     length = scored.weight * np.einsum("ij,ij->i", step, step)
-    for train, test in _splits(fold):
+
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
         share = along[train].sum() / max(length[train].sum(), np.finfo(np.float64).tiny)
-        blended[test] = base[test] + np.clip(share, 0.0, 1.0) * step[test]
-    return blended
+        return lambda test: base[test] + np.clip(share, 0.0, 1.0) * step[test]
+
+    return out_of_sample(learn, folds, scored.n_items)

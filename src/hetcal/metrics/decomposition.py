@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from hetcal._validation import FeatureEncoder, check_proba, check_same_rows
+from hetcal.data import Folds
 from hetcal.metrics import _crossfit
 from hetcal.metrics._scored import Matrix, Scored, check_choice, check_scored
 from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts, units_of
@@ -223,13 +224,13 @@ def honest_statistic(
     """Return the default decomposition as a function of counts; None where nothing can be split."""
     if units.max() == 0:
         return None
-    fold = _crossfit.fold_of(scored, units, 5, random_state)
-    return DecompositionStatistic(scored, _crossfit.recalibrated(scored, fold))
+    folds = _folds(scored, units, 5, random_state)
+    return DecompositionStatistic(scored, _crossfit.recalibrated(scored, folds))
 
 
 def _folds(
     scored: Scored, units: NDArray[np.int64], n_splits: int, random_state: int | None
-) -> NDArray[np.int64]:
+) -> Folds:
     if not isinstance(n_splits, Integral) or n_splits < 2:
         raise ValueError(f"{_NAME}: n_splits must be an integer of at least 2; got {n_splits!r}.")
     if units.max() == 0:
@@ -237,17 +238,15 @@ def _folds(
             f"{_NAME}: cross-fitting needs two or more rows or groups of positive weight; got one. "
             "Pass more rows, or recalibration='isotonic' without X."
         )
-    return _crossfit.fold_of(scored, units, int(n_splits), random_state)
+    return Folds.make(scored.n_items, int(n_splits), seed=random_state, groups=units)
 
 
-def _recalibrate(
-    scored: Scored, recalibration: str, fold: NDArray[np.int64] | None, n_bins: int
-) -> Matrix:
+def _recalibrate(scored: Scored, recalibration: str, folds: Folds | None, n_bins: int) -> Matrix:
     if recalibration == "bins":
         return _crossfit.bin_frequencies(scored, n_bins)
-    if recalibration == "isotonic" or fold is None:
+    if recalibration == "isotonic" or folds is None:
         return _crossfit.isotonic_in_sample(scored)
-    return _crossfit.recalibrated(scored, fold)
+    return _crossfit.recalibrated(scored, folds)
 
 
 def _check_reference(reference_proba: Any, scored: Scored) -> Matrix:

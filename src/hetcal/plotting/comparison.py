@@ -50,7 +50,7 @@ class ComparisonDisplay:
 
         Examples
         --------
-        >>> from hetcal.advice import compare
+        >>> from hetcal.diagnosis import compare
         >>> from hetcal.datasets import make_hidden_heterogeneity
         >>> data = make_hidden_heterogeneity(200, random_state=0)
         >>> comparison = compare(data.X, data.y, y_proba=data.y_proba, baselines=False,
@@ -85,14 +85,14 @@ class ComparisonDisplay:
         **options
             Of :func:`hetcal.compare`.
         """
-        from hetcal.advice import compare
+        from hetcal.diagnosis import compare
 
         return cls.from_comparison(compare(X, y, y_proba=y_proba, **options), metric=metric)
 
     def frame(self) -> pd.DataFrame:
         """Return what is drawn, from top to bottom.
 
-        Columns as in :meth:`hetcal.advice.Comparison.frame`, of one metric.
+        Columns as in :meth:`hetcal.diagnosis.Comparison.frame`, of one metric.
         """
         return self.rows.copy()
 

@@ -44,7 +44,7 @@ class LearningCurveDisplay:
 
         Examples
         --------
-        >>> from hetcal.advice import learning_curve
+        >>> from hetcal.diagnosis import learning_curve
         >>> from hetcal.datasets import make_hidden_heterogeneity
         >>> data = make_hidden_heterogeneity(200, random_state=0)
         >>> curve = learning_curve(data.X, data.y, y_proba=data.y_proba, methods=["temperature"])
@@ -73,7 +73,7 @@ class LearningCurveDisplay:
         **options
             Of :func:`hetcal.learning_curve`.
         """
-        from hetcal.advice import learning_curve
+        from hetcal.diagnosis import learning_curve
 
         curve = learning_curve(X, y, y_proba=y_proba, **options)
         return cls.from_learning_curve(curve, metric=metric)

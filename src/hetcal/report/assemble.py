@@ -10,15 +10,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.utils import _safe_indexing
 
+from hetcal._typing import Matrix
 from hetcal._validation.containers import as_frame
 from hetcal._version import __version__
-from hetcal.advice import learning_curve as measure_learning_curve
-from hetcal.advice.advise import Advice
-from hetcal.advice.evidence import Evidence
-from hetcal.advice.items import CalibrationItems, Matrix
-from hetcal.advice.verdicts import COLLECT_MORE, GLOBAL_IS_ENOUGH, RETRAIN, Answer
+from hetcal.data import CalibrationSet
+from hetcal.diagnosis.advise import Advice
+from hetcal.diagnosis.cross_validation import named_calibrators
+from hetcal.diagnosis.learning_curves import curve_of
+from hetcal.diagnosis.measurements import Measurements
+from hetcal.diagnosis.splits import make_splits
+from hetcal.diagnosis.verdicts import COLLECT_MORE, GLOBAL_IS_ENOUGH, RETRAIN, Answer
 from hetcal.kernels import core_name
 from hetcal.report import model, parts, support
 from hetcal.report.codec import number
@@ -28,7 +32,7 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
 def assembled(
-    items: CalibrationItems,
+    items: CalibrationSet,
     rows: NDArray[np.int64],
     advice: Advice,
     honest: Honest,
@@ -64,10 +68,10 @@ def assembled(
     else:
         X_test, output = test
         Q_test, of_test = hybrid.predict_proba(X_test, return_support=True, **{items.kind: output})
-        new = CalibrationItems(None, items.codes[:0], items.classes, items.kind, output)
+        P_test = output if items.kind == "y_proba" else softmax(output, axis=1)
         everyone = np.arange(len(output))
         weak = support.weakest(
-            "test table", X_test, of_test, new.proba, Q_test, items.classes, everyone
+            "test table", X_test, of_test, P_test, Q_test, items.classes, everyone
         )
     return replace(
         _frame_of(items, verdict, name),
@@ -93,7 +97,7 @@ def assembled(
     )
 
 
-def _evidence_of(advice: Advice) -> Evidence:
+def _evidence_of(advice: Advice) -> Measurements:
     if advice.evidence is None:
         raise ValueError("There are too few items to measure anything; see too_few.")
     return advice.evidence
@@ -144,7 +148,7 @@ def _verdict(advice: Advice, honest: Honest | None) -> model.Verdict:
     )
 
 
-def too_few(advice: Advice, items: CalibrationItems, name: str) -> model.Report:
+def too_few(advice: Advice, items: CalibrationSet, name: str) -> model.Report:
     """Return a report that says that there are too few items."""
     report = _frame_of(items, _verdict(advice, None), name)
     everyone = np.arange(items.n_items)
@@ -152,7 +156,7 @@ def too_few(advice: Advice, items: CalibrationItems, name: str) -> model.Report:
     return replace(report, reliability=[before], warnings=[w.text for w in advice.warnings])
 
 
-def _frame_of(items: CalibrationItems, verdict: model.Verdict, name: str) -> model.Report:
+def _frame_of(items: CalibrationSet, verdict: model.Verdict, name: str) -> model.Report:
     """Return a report that holds nothing but the verdict."""
     versions = {"hetcal": __version__, "core": core_name(), "Python": platform.python_version()}
     return model.Report(
@@ -177,7 +181,7 @@ def _frame_of(items: CalibrationItems, verdict: model.Verdict, name: str) -> mod
     )
 
 
-def _data(items: CalibrationItems, name: str) -> model.Data:
+def _data(items: CalibrationSet, name: str) -> model.Data:
     frame = as_frame(items.X)
     d = int(np.shape(items.X)[1])
     features = [f"x{j}" for j in range(d)] if frame is None else [str(c) for c in frame.columns]
@@ -199,21 +203,14 @@ def _data(items: CalibrationItems, name: str) -> model.Data:
 
 
 def learning_curves(
-    items: CalibrationItems, advice: Advice, seed: int, n_jobs: int | None
+    items: CalibrationSet, advice: Advice, seed: int, n_jobs: int | None
 ) -> list[model.MethodCurve]:
     """Return how the Brier score falls with the number of calibration items."""
     methods = ["uncalibrated", _evidence_of(advice).best_map, "hybrid"]
-    everything: dict[str, Any] = items.output_of(np.arange(items.n_items))
-    curve = measure_learning_curve(
-        items.X,
-        items.labels,
-        **everything,
-        methods=methods,
-        cv=3,
-        n_repeats=1,
-        groups=items.groups,
-        sample_weight=items.weight,
-        classes=items.classes,
+    curve = curve_of(
+        items,
+        named_calibrators(methods, items.has_features, seed, "diagnose"),
+        make_splits(items, 3, random_state=seed, caller="diagnose"),
         random_state=seed,
         n_jobs=n_jobs,
     )

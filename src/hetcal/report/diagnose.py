@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from hetcal.advice.advise import advise, judged
+from hetcal.diagnosis.advise import advise_on, judged
 from hetcal.report import model
 from hetcal.report.assemble import assembled, learning_curves, too_few
 from hetcal.report.honest import forward, forward_evidence, forward_splits, shuffled
@@ -129,19 +127,16 @@ def diagnose(
     test = new_items(items, named(X_test, feature_names), y_proba_test, logits_test)
     labels_test = new_labels(items, y_test, None if test is None else len(test[1]))
     splits = None if moment is None else forward_splits(moment, items.groups)
-    outputs: dict[str, Any] = items.output_of(np.arange(items.n_items))
+    new: dict[str, Any] = {}
     if test is not None:
-        outputs |= {"X_new": test[0], f"{items.kind}_new": test[1]}
+        new = {"X_new": test[0], "new_output": test[1]}
     caught: list[str] = []
     with _collected(caught):
         with steps.timed("advice"):
-            advice = advise(
-                items.X,
-                items.labels,
-                **outputs,
-                groups=items.groups,
-                sample_weight=items.weight,
-                classes=classes,
+            advice = advise_on(
+                items,
+                **new,
+                classes_given=classes is not None,
                 worthwhile=_WORTHWHILE,
                 random_state=random_state,
                 n_jobs=n_jobs,

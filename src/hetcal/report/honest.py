@@ -9,22 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from hetcal._validation import FeatureEncoder
-from hetcal.advice import CrossValidated, cross_validated
-from hetcal.advice.cross_validation import MethodRun
-from hetcal.advice.evidence import Evidence, Gain
-from hetcal.advice.honest_models import boosted
-from hetcal.advice.items import CalibrationItems, Matrix, Rows
+from hetcal._typing import Matrix, Rows
 from hetcal.calibration import get_calibrator
-from hetcal.heterogeneity.folds import fold_of
+from hetcal.data import CalibrationSet
+from hetcal.diagnosis import CrossValidated
+from hetcal.diagnosis.candidates import boosted, boosting_is_affordable
+from hetcal.diagnosis.cross_validation import MethodRun, cross_validated_set
+from hetcal.diagnosis.measurements import Gain, Measurements, shared_folds
 from hetcal.metrics.scores import brier_losses
 
 _MAPS = ("temperature", "bcts", "beta", "isotonic")
 _BOOSTING = "boosting on [X, P]"
 _FORWARD_BASELINES = ("boosting on X", _BOOSTING)
-_N_FORWARD, _N_FOLDS = 4, 5
-# Boosting is left out where items x features x classes would make it take many seconds.
-_BOOSTING_COST = 1_500_000
+_N_FORWARD = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +41,9 @@ class Honest:
         return self.out.proba(name)[self.rows]
 
 
-def shuffled(items: CalibrationItems, evidence: Evidence, seed: int, n_jobs: int | None) -> Honest:
+def shuffled(
+    items: CalibrationSet, evidence: Measurements, seed: int, n_jobs: int | None
+) -> Honest:
     """Collect what the advice has made already, and add what is missing."""
     said = {"uncalibrated": items.proba}
     how = {"uncalibrated": "the model's own probabilities"}
@@ -52,9 +51,7 @@ def shuffled(items: CalibrationItems, evidence: Evidence, seed: int, n_jobs: int
         said[name] = Q
         out_of_bag = name.startswith("forest") and items.groups is None
         how[name] = "out of bag" if out_of_bag else "5-fold cross-fitted"
-    swc = get_calibrator("swc", classes=items.classes, random_state=seed, n_jobs=n_jobs)
-    everything = items.output_of(np.arange(items.n_items))
-    swc.fit(items.X, items.labels, sample_weight=items.weight, groups=items.groups, **everything)
+    swc = get_calibrator("swc", random_state=seed, n_jobs=n_jobs).fit_set(items)
     said["swc"] = swc.out_of_sample_proba_
     said["hybrid"] = evidence.hybrid.out_of_sample_proba_
     left_out = "out of bag" if items.groups is None else "groups left out"
@@ -69,24 +66,17 @@ def shuffled(items: CalibrationItems, evidence: Evidence, seed: int, n_jobs: int
 
 
 def forward(
-    items: CalibrationItems,
+    items: CalibrationSet,
     splits: list[tuple[Rows, Rows]],
     seed: int,
     n_jobs: int | None,
 ) -> Honest:
     """Predict each stretch of time from what came before it."""
-    heavy = items.n_items * np.shape(items.X)[1] * items.classes.shape[0] > 2 * _BOOSTING_COST
-    everything: dict[str, Any] = items.output_of(np.arange(items.n_items))
-    out = cross_validated(
-        items.X,
-        items.labels,
-        **everything,
+    out = cross_validated_set(
+        items,
         methods=["uncalibrated", *_MAPS, "swc", "hybrid"],
-        baselines=False if heavy else list(_FORWARD_BASELINES),
+        baselines=list(_FORWARD_BASELINES) if boosting_is_affordable(items) else False,
         cv=splits,
-        groups=items.groups,
-        sample_weight=items.weight,
-        classes=items.classes,
         random_state=seed,
         n_jobs=n_jobs,
         caller="diagnose",
@@ -129,23 +119,11 @@ def forward_splits(moment: NDArray[np.int64], groups: Rows | None) -> list[tuple
     return splits
 
 
-def forward_evidence(evidence: Evidence, honest: Honest) -> Evidence:
+def forward_evidence(evidence: Measurements, honest: Honest) -> Measurements:
     """Return the evidence with every gain measured on later items."""
-    rows, whole = honest.rows, honest.out.items
-    items = CalibrationItems(
-        None,
-        whole.codes[rows],
-        whole.classes,
-        whole.kind,
-        whole.output[rows],
-        None if whole.weight is None else whole.weight[rows],
-        None
-        if whole.groups is None
-        else np.unique(whole.groups[rows], return_inverse=True)[1].astype(np.int64),
-    )
-    truth = np.eye(items.classes.shape[0])[items.codes]
+    items = honest.out.items.take(honest.rows)
     names = honest.out.methods
-    loss = {name: brier_losses(honest.proba(name), truth) for name in names}
+    loss = {name: brier_losses(honest.proba(name), items.codes) for name in names}
 
     def mean(name: str) -> float:
         return float(np.average(loss[name], weights=items.weights))
@@ -181,12 +159,10 @@ def _p_value(gain: Gain) -> float:
     return float(ndtr(-gain.value / error)) if error > 0 else 1.0
 
 
-def _boosted(items: CalibrationItems, seed: int, known: set[str]) -> dict[str, Matrix]:
+def _boosted(items: CalibrationSet, seed: int, known: set[str]) -> dict[str, Matrix]:
     """Return gradient boosting, cross-fitted, on whatever it has not been fitted to yet."""
-    K = items.classes.shape[0]
-    features = FeatureEncoder(missing="keep").fit_transform(items.X)
-    if features.size * (1 if K == 2 else K) > _BOOSTING_COST:
+    if not boosting_is_affordable(items):
         return {}
-    fold = fold_of(items.codes, items.groups, _N_FOLDS, np.random.default_rng([seed, 0]))
+    folds, features = shared_folds(items, seed), items.features()
     spaces = {"boosting on X": features, _BOOSTING: np.hstack([features, items.proba])}
-    return {name: boosted(Z, items, fold, seed) for name, Z in spaces.items() if name not in known}
+    return {name: boosted(Z, items, folds, seed) for name, Z in spaces.items() if name not in known}

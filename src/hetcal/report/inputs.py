@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from hetcal._typing import Matrix
 from hetcal._validation import (
     check_columns_match_classes,
     check_labels,
@@ -18,7 +19,8 @@ from hetcal._validation import (
     check_same_rows,
 )
 from hetcal._validation.containers import as_frame
-from hetcal.advice.items import CalibrationItems, Matrix
+from hetcal.data import CalibrationSet
+from hetcal.diagnosis.splits import refuse_single_row
 from hetcal.metrics.scores import expected_cost
 
 
@@ -32,14 +34,14 @@ def calibration_items(
     groups: Any,
     time: Any,
     by: Any,
-) -> tuple[CalibrationItems, NDArray[np.int64], NDArray[np.int64] | None, Any]:
+) -> tuple[CalibrationSet, NDArray[np.int64], NDArray[np.int64] | None, Any]:
     """Return the items in order of time, their rows, their moments, and ``by`` in that order."""
     if X is None:
         raise ValueError(
             "diagnose compares items by their features; X is None. Pass X; how good the "
             "probabilities are on average, hetcal.metrics.evaluate says without it."
         )
-    items = CalibrationItems.check(
+    items = CalibrationSet.check(
         X,
         y,
         y_proba=y_proba,
@@ -49,6 +51,7 @@ def calibration_items(
         groups=groups,
         caller="diagnose",
     )
+    refuse_single_row(items, "diagnose")
     rows = np.flatnonzero(items.weights > 0)
     moment = None
     if time is not None:
@@ -60,19 +63,7 @@ def calibration_items(
         by = {key: _safe_indexing(np.asarray(value), rows) for key, value in by.items()}
     if np.array_equal(rows, np.arange(items.n_items)):
         return items, rows, moment, by
-    group_codes = None
-    if items.groups is not None:
-        group_codes = np.unique(items.groups[rows], return_inverse=True)[1].astype(np.int64)
-    kept = CalibrationItems(
-        items.features(rows),
-        items.codes[rows],
-        items.classes,
-        items.kind,
-        items.output[rows],
-        None if items.weight is None else items.weight[rows],
-        group_codes,
-    )
-    return kept, rows, moment, by
+    return items.take(rows).detached(), rows, moment, by
 
 
 def _moments(time: Any, n: int) -> NDArray[np.int64]:
@@ -96,7 +87,7 @@ def _moments(time: Any, n: int) -> NDArray[np.int64]:
 
 
 def new_items(
-    items: CalibrationItems, X_test: Any, y_proba: Any, logits: Any
+    items: CalibrationSet, X_test: Any, y_proba: Any, logits: Any
 ) -> tuple[Any, Matrix] | None:
     """Return features and output of the new items, or None where there are none."""
     if X_test is None and y_proba is None and logits is None:
@@ -117,7 +108,7 @@ def new_items(
     return X_test, checked
 
 
-def new_labels(items: CalibrationItems, y_test: Any, n: int | None) -> NDArray[np.int64] | None:
+def new_labels(items: CalibrationSet, y_test: Any, n: int | None) -> NDArray[np.int64] | None:
     """Return the class number of each new item, -1 where it has no label; None without labels."""
     if y_test is None:
         return None
@@ -133,7 +124,7 @@ def new_labels(items: CalibrationItems, y_test: Any, n: int | None) -> NDArray[n
     return None
 
 
-def check_costs(costs: Any, items: CalibrationItems) -> Matrix | None:
+def check_costs(costs: Any, items: CalibrationSet) -> Matrix | None:
     """Return the cost matrix, or None where there is none."""
     if costs is None:
         return None

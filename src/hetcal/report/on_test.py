@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from hetcal.advice import CrossValidated
-from hetcal.advice.advise import Advice
-from hetcal.advice.cross_validation import MethodRun
-from hetcal.advice.items import CalibrationItems, Matrix
+from hetcal._typing import Matrix
 from hetcal.calibration import get_calibrator
+from hetcal.data import CalibrationSet
+from hetcal.diagnosis import CrossValidated
+from hetcal.diagnosis.advise import Advice
+from hetcal.diagnosis.cross_validation import MethodRun
 from hetcal.report import model, parts
 from hetcal.report.honest import Honest
 
@@ -22,7 +23,7 @@ _HOW = "fitted to all calibration items"
 
 def with_test_scores(
     report: model.Report,
-    items: CalibrationItems,
+    items: CalibrationSet,
     advice: Advice,
     test: tuple[Any, Matrix],
     codes: NDArray[np.int64],
@@ -34,13 +35,13 @@ def with_test_scores(
     known = np.flatnonzero(codes >= 0)
     X, output = _safe_indexing(test[0], known), test[1][known]
     given: dict[str, Any] = {items.kind: output}
-    new = CalibrationItems(X, codes[known], items.classes, items.kind, output)
+    new = CalibrationSet.check(
+        X, items.classes[codes[known]], classes=items.classes, caller="diagnose", **given
+    )
     said = {"uncalibrated": new.proba}
     best_map = advice.evidence.best_map
     if best_map != "uncalibrated":
-        fitted = get_calibrator(best_map, classes=items.classes)
-        fitted.fit(None, items.labels, sample_weight=items.weight, **{items.kind: items.output})
-        said[best_map] = fitted.predict_proba(None, **given)
+        said[best_map] = get_calibrator(best_map).fit_set(items).predict_set(new)
     hybrid = advice.evidence.hybrid
     said["hybrid"] = hybrid.predict_proba(X, **given)
     everyone = np.arange(len(known))

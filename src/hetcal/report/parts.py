@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal.advice.evidence import Evidence
-from hetcal.advice.items import CalibrationItems, Matrix
-from hetcal.advice.scoring import METRICS, score
+from hetcal._typing import Matrix
+from hetcal.data import CalibrationSet
+from hetcal.diagnosis.measurements import Measurements
+from hetcal.diagnosis.scoring import METRICS, score
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.subgroups import report_groups
 from hetcal.kernels.intervals import wilson_interval
@@ -84,7 +85,7 @@ def comparison(honest: Honest, seed: int) -> list[model.MethodRow]:
     return sorted(rows, key=lambda row: row.scores["brier"].value)
 
 
-def reliability(items: CalibrationItems, Q: Matrix, rows: NDArray, name: str) -> model.Reliability:
+def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> model.Reliability:
     """Return the diagram of the second of two classes, or of whichever class is predicted."""
     codes, weight = items.codes[rows], items.weights[rows]
     if Q.shape[1] == 2:
@@ -115,7 +116,7 @@ def reliability(items: CalibrationItems, Q: Matrix, rows: NDArray, name: str) ->
     return model.Reliability(name, bins, [int(c) for c in counts], float(ece))
 
 
-def hidden(evidence: Evidence, items: CalibrationItems) -> model.Hidden:
+def hidden(evidence: Measurements, items: CalibrationSet) -> model.Hidden:
     """Return hidden heterogeneity along p, or by predicted class and confidence."""
     found, P = evidence.hidden, items.proba[evidence.hidden_rows]
     binary = P.shape[1] == 2
@@ -211,7 +212,7 @@ def subgroups(table: pd.DataFrame) -> list[model.Subgroup]:
 
 
 def groups_by(
-    items: CalibrationItems, by: str | Sequence[str] | Mapping[str, Any] | None, seed: int
+    items: CalibrationSet, by: str | Sequence[str] | Mapping[str, Any] | None, seed: int
 ) -> list[model.Subgroup]:
     """Return the groups that columns form: columns of X by name, or given with their values."""
     if by is None or len(by) == 0:
@@ -232,9 +233,7 @@ def groups_by(
     return subgroups(found)
 
 
-def cost(
-    items: CalibrationItems, matrix: Matrix, honest: Honest, names: Sequence[str]
-) -> model.Cost:
+def cost(items: CalibrationSet, matrix: Matrix, honest: Honest, names: Sequence[str]) -> model.Cost:
     """Return what the decisions cost, and the decision curve of two classes."""
     rows = honest.rows
     codes = items.codes[rows]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from hetcal._typing import Matrix
 from hetcal._validation.containers import as_frame
-from hetcal.advice.items import Matrix
 from hetcal.report import model
 
 _N_BINS = 24

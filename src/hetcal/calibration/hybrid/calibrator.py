@@ -351,7 +351,10 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
         loss = items.counts @ brier_losses(self._base(predictions), items.codes)
         self.in_base_ = [
             family.in_base
-            or (family.may_join_base and items.counts @ brier_losses(part[0], items.codes) <= loss)
+            or (
+                family.may_join_base
+                and bool(items.counts @ brier_losses(part[0], items.codes) <= loss)
+            )
             for family, part in zip(self.families_, predictions, strict=True)
         ]
         return self._base(predictions)

@@ -30,13 +30,13 @@ from hetcal.data import CalibrationSet
 
 FAMILIES = ("proximity", "forests", "neighbours", "kernel", "boosting", "wide-boosting")
 
-_ISOTONIC_ITEMS = 200
+ISOTONIC_ITEMS = 200
 _ISOTONIC_ITEMS_PER_CLASS = 100
 # Up to so many features trees may look at all of them; beyond, forests' own votes added nothing to
 # the votes of similar items where the recipe was chosen, and boosting is the kind for wide data.
 _TABLE_FEATURES = 300
 # Boosting is admitted while it takes seconds: items x features x classes, and trees per round.
-_BOOSTING_COST = 1_500_000
+BOOSTING_COST = 1_500_000
 _BOOSTING_CLASSES = 10
 # Boosting for wide data cuts columns and looks for splits, which takes as long as 2000 more items.
 _WIDE_BOOSTING_COST = 60_000_000
@@ -75,7 +75,7 @@ class Library:
         if K == 2:
             platt = PlattScaling(score="proba", targets="platt")
             maps.append(GlobalFamily("platt-p", platt, in_base=True))
-        if n >= _ISOTONIC_ITEMS:
+        if n >= ISOTONIC_ITEMS:
             in_base = n >= _ISOTONIC_ITEMS_PER_CLASS * K
             maps.append(GlobalFamily("isotonic", IsotonicCalibration(), in_base=in_base))
         return maps
@@ -138,7 +138,7 @@ class Library:
             # Two experts with two classes, else one with a tree per class.
             too_dear = (n + _WIDE_BOOSTING_OVERHEAD) * d * K > _WIDE_BOOSTING_COST
         else:
-            too_dear = n * d * (K if K > 2 else 1) > _BOOSTING_COST
+            too_dear = n * d * (K if K > 2 else 1) > BOOSTING_COST
         if too_dear or K > _BOOSTING_CLASSES:
             left_out |= {"boosting", "wide-boosting"}
         return [name for name in FAMILIES if name not in left_out]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal._validation import FeatureEncoder
-from hetcal.advice.items import CalibrationItems, Matrix
+from hetcal._typing import Matrix
+from hetcal.data import CalibrationSet
 
 _FEWEST, _LEAST_SHARE = 5, 0.01
 # A column must have so many values, of the rows and in all; ten copies of each row are natural.
@@ -33,9 +33,9 @@ class Repetition:
     n_same_label: int
 
 
-def repeated_rows(items: CalibrationItems) -> Repetition | None:
+def repeated_rows(items: CalibrationSet) -> Repetition | None:
     """Return how many rows repeat others, None where there are few or chance explains them."""
-    features = FeatureEncoder(missing="keep").fit_transform(items.X)
+    features = items.features()
     everything = np.ascontiguousarray(np.hstack([features, items.output])) + 0.0  # -0 is 0
     as_bytes = everything.view(np.dtype((np.void, everything.strides[0]))).ravel()
     _, first, row = np.unique(as_bytes, return_index=True, return_inverse=True)

@@ -24,12 +24,12 @@ from scipy.optimize import nnls
 from scipy.special import ndtri, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from hetcal._validation import FeatureEncoder, check_proba
+from hetcal._typing import Matrix
+from hetcal._validation import check_proba
 from hetcal._validation.containers import as_float_array
-from hetcal.advice.honest_models import forest_votes_of_both
-from hetcal.advice.items import CalibrationItems, Matrix
 from hetcal.calibration.registry import get_calibrator
-from hetcal.heterogeneity.folds import fold_of
+from hetcal.data import CalibrationSet, Folds
+from hetcal.diagnosis.candidates import forest_votes_of_both
 from hetcal.kernels.simplex import log_probabilities
 
 _TOLERANCE = 1e-9  # of the log-likelihood per item
@@ -132,7 +132,7 @@ def estimate_prior(proba: Any, old_prior: Any) -> Matrix:
 
 
 def measure_prior_shift(
-    items: CalibrationItems, new_output: Matrix, *, X_new: Any = None, random_state: int = 0
+    items: CalibrationSet, new_output: Matrix, *, X_new: Any = None, random_state: int = 0
 ) -> PriorShift:
     """Compare class frequencies, with an interval from resampling both sets of items.
 
@@ -152,7 +152,7 @@ def measure_prior_shift(
 
 
 def _with_unseen_classes(
-    items: CalibrationItems, new_output: Matrix, X_new: Any, random_state: int
+    items: CalibrationSet, new_output: Matrix, X_new: Any, random_state: int
 ) -> PriorShift:
     """Measure the classes that items have, and leave open what they cannot say about others.
 
@@ -161,10 +161,9 @@ def _with_unseen_classes(
     """
     unseen, kind = items.unseen, items.kind
     known = replace(
-        items,
+        items.with_output(_without(unseen, kind, items.output), kind),
         classes=items.classes[~unseen],
         codes=(np.cumsum(~unseen) - 1)[items.codes],
-        output=_without(unseen, kind, items.output),
     )
     shift = measure_prior_shift(
         known, _without(unseen, kind, new_output), X_new=X_new, random_state=random_state
@@ -200,7 +199,7 @@ class _Balance:
     mean_moved: Matrix
 
 
-def _measured(items: CalibrationItems, new_output: Matrix, random_state: int) -> PriorShift:
+def _measured(items: CalibrationSet, new_output: Matrix, random_state: int) -> PriorShift:
     rng = np.random.default_rng([random_state, 7])
     n, m, K = items.n_items, new_output.shape[0], items.classes.shape[0]
     found = _balance(items, new_output, np.arange(n), np.ones(m))
@@ -231,7 +230,7 @@ def _spread(values: list[Matrix]) -> Matrix:
 
 
 def _balance(
-    items: CalibrationItems,
+    items: CalibrationSet,
     new_output: Matrix,
     rows: NDArray[np.int64],
     counts: Matrix,
@@ -249,10 +248,8 @@ def _balance(
         return _Balance(old, old, np.zeros(K))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = get_calibrator("bcts", classes=np.arange(K)).fit(
-            None, items.codes[rows], sample_weight=items.weights[rows], **items.output_of(rows)
-        )
-    before = items.weights[rows] @ fitted.predict_proba(None, **items.output_of(rows))
+        fitted = get_calibrator("bcts").fit_set(items.take(rows))
+    before = items.weights[rows] @ fitted.predict_set(items.take(rows))
     before = np.maximum(before / before.sum(), _LEAST_PRIOR)
     P = fitted.predict_proba(None, **{items.kind: new_output})
     new = old * _likeliest_prior(P, before, counts) / before
@@ -260,21 +257,20 @@ def _balance(
 
 
 def _scored_by_forest(
-    items: CalibrationItems, new_output: Matrix, X_new: Any, random_state: int
-) -> tuple[CalibrationItems, Matrix]:
+    items: CalibrationSet, new_output: Matrix, X_new: Any, random_state: int
+) -> tuple[CalibrationSet, Matrix]:
     """Return the items and the new ones with the votes of forests that have seen neither.
 
     Each new item is scored by one of the forests, as each calibration item is, so that without a
     shift both have the same distribution.
     """
     rng = np.random.default_rng([random_state, 8])
-    encoder = FeatureEncoder(missing="keep").fit(items.X)
-    Z = _with_log_proba(encoder.transform(items.X), items.kind, items.output)
-    Z_new = _with_log_proba(encoder.transform(X_new), items.kind, new_output)
-    fold = fold_of(items.codes, items.groups, _N_FOLDS, rng)
-    scorer = rng.choice(fold, Z_new.shape[0])
-    votes, new_votes = forest_votes_of_both(Z, items, fold, Z_new, scorer, seed=random_state)
-    return replace(items, kind="y_proba", output=votes), new_votes
+    Z = _with_log_proba(items.features(), items.kind, items.output)
+    Z_new = _with_log_proba(items.encoder().transform(X_new), items.kind, new_output)
+    folds = Folds.make(items.n_items, _N_FOLDS, seed=[random_state, 8], groups=items.groups)
+    scorer = rng.choice(folds.number, Z_new.shape[0])
+    votes, new_votes = forest_votes_of_both(Z, items, folds, Z_new, scorer, seed=random_state)
+    return items.with_output(votes, "y_proba"), new_votes
 
 
 def _with_log_proba(features: Matrix, kind: str, output: Matrix) -> Matrix:

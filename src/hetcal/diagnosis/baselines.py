@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from hetcal._compat import threadpool_limits
 from hetcal._typing import Matrix
-from hetcal._validation import FeatureEncoder, check_sample_weight, check_two_classes
 from hetcal.calibration.base import BaseCalibrator
-from hetcal.data import Scores
+from hetcal.data import CalibrationSet, Scores
 
 _N_TREES = 200
 
@@ -48,30 +47,41 @@ class RetrainedModel(BaseCalibrator):
         self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, sample_weight: Any = None
     ) -> Self:
         """Train on the calibration items."""
-        if X is None:
-            raise ValueError("A retrained model needs features; X is None. Pass X.")
-        scores, codes = self._fit_scores(X, y, y_proba, logits)
-        weight = None if sample_weight is None else check_sample_weight(sample_weight, len(codes))
-        check_two_classes(codes, self.classes_, weight)
-        self.encoder_ = FeatureEncoder(missing="keep").fit(X)
-        Z = self._joined(X, scores)
+        return self.fit_set(
+            self._checked(X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight)
+        )
+
+    def fit_set(self, items: CalibrationSet) -> Self:
+        """Train on items that were checked already."""
+        self._remember(items)
+        self.encoder_ = items.encoder()
+        Z = self._joined(items.features(), items.scores)
         self.known_ = ~np.isnan(Z).all(axis=0)  # boosting cannot bin a column without any value
         # Small sets gain nothing from threads, and on a busy machine waiting threads cost a lot.
         with threadpool_limits(1, user_api="openmp"):
-            self.model_ = clone(self.estimator).fit(Z[:, self.known_], codes, sample_weight=weight)
+            self.model_ = clone(self.estimator).fit(
+                Z[:, self.known_], items.codes, sample_weight=items.weight
+            )
         return self
 
     def predict_proba(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> Matrix:
         """Return the model's probabilities, zero for classes that it has never seen."""
         check_is_fitted(self, "model_")
-        Z = self._joined(X, self._new_scores(X, y_proba, logits))
+        scores = self._new_scores(X, y_proba, logits)
+        return self._predicted(self.encoder_.transform(X), scores)
+
+    def predict_set(self, items: CalibrationSet) -> Matrix:
+        """Return the model's probabilities for items that were checked already."""
+        return self._predicted(items.features(), items.scores)
+
+    def _predicted(self, features: Matrix, scores: Scores) -> Matrix:
+        Z = self._joined(features, scores)
         Q = np.zeros((Z.shape[0], self.classes_.shape[0]))
         with threadpool_limits(1, user_api="openmp"):
             Q[:, self.model_.classes_] = self.model_.predict_proba(Z[:, self.known_])
         return Q
 
-    def _joined(self, X: Any, scores: Scores) -> Matrix:
-        features = self.encoder_.transform(X)
+    def _joined(self, features: Matrix, scores: Scores) -> Matrix:
         return np.hstack([features, scores.proba]) if self.with_model else features
 
 

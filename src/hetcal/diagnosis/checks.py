@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from hetcal.advice.items import CalibrationItems, Matrix, Rows
-from hetcal.advice.prior_shift import PriorShift
-from hetcal.advice.repetition import repeated_rows
+from hetcal._typing import Matrix, Rows
+from hetcal.data import CalibrationSet
+from hetcal.diagnosis.prior_shift import PriorShift
+from hetcal.diagnosis.repeated_rows import repeated_rows
 from hetcal.metrics.scores import brier_losses
 
 FEW_ERRORS = 10
@@ -51,9 +52,7 @@ class AdviceWarning:
     voids: bool = False
 
 
-def check_column_order(
-    items: CalibrationItems, *, still_needed: bool = True
-) -> AdviceWarning | None:
+def check_column_order(items: CalibrationSet, *, still_needed: bool = True) -> AdviceWarning | None:
     """Warn when labels go with the probabilities of other columns, and not with their own.
 
     It voids the advice where the probabilities are still needed, and not where features do better.
@@ -110,7 +109,7 @@ def _correlations(A: Matrix, B: Matrix, weight: Matrix) -> Matrix:
 
 
 def check_unseen_classes(
-    items: CalibrationItems, shift: PriorShift | None = None
+    items: CalibrationSet, shift: PriorShift | None = None
 ) -> AdviceWarning | None:
     """Warn when the model announces classes that no item has."""
     unseen = items.unseen
@@ -143,7 +142,7 @@ def _named(labels: list) -> str:
 
 
 def check_training_rows(
-    items: CalibrationItems, best_map_brier: float, retrained: Matrix
+    items: CalibrationSet, best_map_brier: float, retrained: Matrix
 ) -> AdviceWarning | None:
     """Warn when the classifier seems to know these very items.
 
@@ -152,10 +151,9 @@ def check_training_rows(
     deep tree, one nearest neighbour).
     """
     P, codes, weight = items.proba, items.codes, items.weights
-    truth = np.eye(P.shape[1])[codes]
     top = P.max(axis=1)
     wrong = P.argmax(axis=1) != codes
-    retrained_brier = float(np.average(brier_losses(retrained, truth), weights=weight))
+    retrained_brier = float(np.average(brier_losses(retrained, codes), weights=weight))
     retrained_error = float(np.average(retrained.argmax(axis=1) != codes, weights=weight))
     if not best_map_brier < _TOO_GOOD * retrained_brier or retrained_error < _OFTEN_WRONG:
         return None
@@ -174,7 +172,7 @@ def check_training_rows(
     )
 
 
-def check_groups_balance(items: CalibrationItems) -> AdviceWarning | None:
+def check_groups_balance(items: CalibrationSet) -> AdviceWarning | None:
     """Warn when one group makes up half of the items or more."""
     if items.groups is None:
         return None
@@ -190,7 +188,7 @@ def check_groups_balance(items: CalibrationItems) -> AdviceWarning | None:
     )
 
 
-def check_repeated_rows(items: CalibrationItems) -> AdviceWarning | None:
+def check_repeated_rows(items: CalibrationSet) -> AdviceWarning | None:
     """Warn when rows repeat others exactly, and not because features have few values."""
     found = repeated_rows(items)
     if found is None:
@@ -207,7 +205,7 @@ def check_repeated_rows(items: CalibrationItems) -> AdviceWarning | None:
     )
 
 
-def check_errors(items: CalibrationItems) -> AdviceWarning | None:
+def check_errors(items: CalibrationSet) -> AdviceWarning | None:
     """Warn when there are too few mistakes to learn from."""
     n_wrong = int((items.proba.argmax(axis=1) != items.codes).sum())
     rarest = np.bincount(items.codes, minlength=items.classes.shape[0])
@@ -223,7 +221,7 @@ def check_errors(items: CalibrationItems) -> AdviceWarning | None:
     )
 
 
-def check_class_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWarning | None:
+def check_class_balance(shift: PriorShift, items: CalibrationSet) -> AdviceWarning | None:
     """Warn when the new data have other class frequencies than the calibration items."""
     if shift.new[items.unseen].sum() >= _NO_TRIFLE:
         return _unknown_balance(shift, items)
@@ -241,7 +239,7 @@ def check_class_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWar
     )
 
 
-def _unknown_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWarning:
+def _unknown_balance(shift: PriorShift, items: CalibrationSet) -> AdviceWarning:
     """Say that the classifier sees classes in the new data that no calibration item has."""
     k = int(np.argmax(np.where(items.unseen, shift.new, -1)))
     label = items.classes.tolist()[k]
@@ -254,7 +252,7 @@ def _unknown_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWarnin
     )
 
 
-def _open_balance(shift: PriorShift, items: CalibrationItems) -> AdviceWarning | None:
+def _open_balance(shift: PriorShift, items: CalibrationSet) -> AdviceWarning | None:
     """Say so where even a large shift would not be seen, and not for want of items."""
     if shift.half_width <= max(_OPEN_BALANCE, _MUCH_WIDER * shift.labels_half_width):
         return None

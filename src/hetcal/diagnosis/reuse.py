@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hetcal.advice.items import CalibrationItems
 from hetcal.calibration.hybrid import HybridCalibrator
+from hetcal.data import CalibrationSet
 from hetcal.kernels import forest as kernel
 
 _REMEDY = "Leave it out, and advise fits its own."
@@ -17,7 +17,7 @@ _SAME = 0.99
 
 
 def check_given_hybrid(
-    hybrid: HybridCalibrator | None, items: CalibrationItems, everyone: CalibrationItems
+    hybrid: HybridCalibrator | None, items: CalibrationSet, everyone: CalibrationSet
 ) -> None:
     """Accept one that was fitted to the items, with or without those of weight 0."""
     if hybrid is None:
@@ -46,7 +46,7 @@ def check_given_hybrid(
         )
 
 
-def _difference(hybrid: HybridCalibrator, items: CalibrationItems) -> str:
+def _difference(hybrid: HybridCalibrator, items: CalibrationSet) -> str:
     """Return what the items that the hybrid remembers differ in; empty where in nothing.
 
     It remembers their labels and which leaves they fall into, of trees that were grown until they
@@ -56,12 +56,9 @@ def _difference(hybrid: HybridCalibrator, items: CalibrationItems) -> str:
     if not np.array_equal(family.codes_, items.codes):
         return "labels"
     rows = np.unique(np.linspace(0, items.n_items - 1, _ROWS_CHECKED).astype(np.int64))
-    features, scores = hybrid._new_items(items.features(rows), **_output(items, rows))
-    Z = family.space_.transform(features, scores)
+    part = items.take(rows)
+    features = hybrid.encoder_.transform(part.X, quiet=True)
+    Z = family.space_.transform(features, part.scores)
     leaves = kernel.apply(family.forest_, Z, family.n_jobs)
     same = float(np.mean(leaves == family.leaves_[rows]))
     return "" if same >= _SAME else "features or probabilities"
-
-
-def _output(items: CalibrationItems, rows: np.ndarray) -> dict[str, Any]:
-    return {"y_proba": None, "logits": None} | items.output_of(rows)

@@ -7,12 +7,12 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import hetcal
-from hetcal.advice import COLLECT_MORE, LEAVE_IT, learning_curve, measure_prior_shift
-from hetcal.advice.advise import judged
-from hetcal.advice.checks import check_class_balance, check_column_order, check_unseen_classes
-from hetcal.advice.enough import enough_items
-from hetcal.advice.evidence import Gain
-from hetcal.advice.items import CalibrationItems
+from hetcal.diagnosis import COLLECT_MORE, LEAVE_IT, learning_curve, measure_prior_shift
+from hetcal.diagnosis.advise import judged
+from hetcal.diagnosis.checks import check_class_balance, check_column_order, check_unseen_classes
+from hetcal.diagnosis.sample_size import enough_items
+from hetcal.diagnosis.measurements import Gain
+from hetcal.diagnosis.items import CalibrationItems
 from hetcal.datasets import make_hidden_heterogeneity
 
 
@@ -258,7 +258,7 @@ def test_the_reference_of_the_local_gain_is_named(two):
 
 
 def test_another_class_balance_is_in_the_verdict_and_in_what_to_expect(two):
-    shift = hetcal.advice.prior_shift.PriorShift(
+    shift = hetcal.diagnosis.prior_shift.PriorShift(
         np.array([0.5, 0.5]), np.array([0.8, 0.2]), np.array([0.2, -0.4]), np.array([0.4, -0.2])
     )
     nothing = {"global_most": 0.0, "local_most": 0.0, "doubling_gain": Gain(0.0, -1e-3, 1e-3)}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,18 +24,16 @@ import pandas as pd
 from scipy.special import ndtri
 
 from hetcal._exceptions import HetcalWarning
-from hetcal._validation import FeatureEncoder
-from hetcal.advice import honest_models
-from hetcal.advice.items import CalibrationItems, Matrix, Rows
-from hetcal.advice.splits import nested_parts
+from hetcal._typing import Matrix, Rows
 from hetcal.calibration.hybrid import HybridCalibrator
-from hetcal.heterogeneity import HiddenHeterogeneity, find_subgroups
+from hetcal.data import CalibrationSet, Folds
+from hetcal.diagnosis import candidates
+from hetcal.diagnosis.splits import nested_parts
+from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.direction import score_terms
-from hetcal.heterogeneity.folds import fold_of
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.null import draw_labels, null_p_values
-from hetcal.heterogeneity.subgroups import COLUMNS
-from hetcal.kernels.simplex import log_probabilities, zero_floor
+from hetcal.heterogeneity.subgroups import COLUMNS, subgroups_of
 from hetcal.metrics.means import mean_and_error
 from hetcal.metrics.scores import brier_losses
 
@@ -59,7 +57,7 @@ class Gain:
     high: float
 
     @classmethod
-    def between(cls, worse: Matrix, better: Matrix, items: CalibrationItems) -> Gain:
+    def between(cls, worse: Matrix, better: Matrix, items: CalibrationSet) -> Gain:
         """Return how much ``better`` improves on ``worse``; paired, by group where there are."""
         mean, error = mean_and_error(worse - better, items.weight, items.groups)
         return cls(float(mean), float(mean - Z95 * error), float(mean + Z95 * error))
@@ -77,18 +75,17 @@ class Potential:
     unit: float
 
     @classmethod
-    def towards(cls, direction: Matrix, of: Matrix, items: CalibrationItems) -> Potential:
+    def towards(cls, direction: Matrix, of: Matrix, items: CalibrationSet) -> Potential:
         """Measure the direction from the predictions ``of``, which the labels are drawn from."""
-        truth = np.eye(of.shape[1])[items.codes]
         weight = items.weights / items.weights.mean()
-        terms, variances = score_terms(truth - of, direction, of, weight)
+        terms, variances = score_terms(items.onehot - of, direction, of, weight)
         if items.groups is not None:
             terms = np.bincount(items.groups, terms).astype(np.float64)
         # Probabilities of exactly 0 and 1 announce no variance at all; the terms show it then.
         variance = max(float(variances.sum()), float((terms**2).sum()))
         squares = float(weight @ (direction**2).sum(axis=1))
         if variance == 0 or squares == 0:
-            return cls(0.0, float(brier_losses(of, truth) @ weight) / items.n_items**2)
+            return cls(0.0, float(brier_losses(of, items.codes) @ weight) / items.n_items**2)
         return cls(float(terms.sum()) / variance**0.5, variance / squares / items.n_items)
 
     @property
@@ -98,7 +95,7 @@ class Potential:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class Measurements:
     """Everything that was measured.
 
     Attributes
@@ -191,55 +188,50 @@ class Evidence:
         return self.reference_brier - self.retraining_gain.value
 
 
-def gather(
-    items: CalibrationItems,
+def measure(
+    items: CalibrationSet,
     *,
     hybrid: HybridCalibrator | None,
     random_state: int,
     n_jobs: int | None,
     progress: Callable[[int, int], object] | None,
-) -> Evidence:
-    """Measure everything once; honest predictions are shared by all questions."""
+) -> Measurements:
+    """Measure everything once; out-of-sample predictions are shared by all questions."""
     steps = iter(range(1, N_STEPS + 1))
 
     def done() -> None:
         if progress is not None:
             progress(next(steps), N_STEPS)
 
-    P, codes = items.proba, items.codes
-    truth = np.eye(P.shape[1])[codes]
-    fold = fold_of(codes, items.groups, _N_FOLDS, np.random.default_rng([random_state, 0]))
-    loss = brier_losses(P, truth)
+    codes = items.codes
+    folds = shared_folds(items, random_state)
+    loss = brier_losses(items.proba, codes)
 
-    maps = honest_models.cross_fitted_maps(items, fold)
-    best_map, mapped = honest_models.best_of(maps, truth, items.weights, fold)
-    mapped_loss = brier_losses(mapped, truth)
+    maps = candidates.cross_fitted_maps(items, folds)
+    best_map, mapped = candidates.best_of(maps, items, folds)
+    mapped_loss = brier_losses(mapped, codes)
     # With few items the best map may be worse than none: what comes after must beat both.
     mapping_pays = _mean(mapped_loss, items) < _mean(loss, items)
     reference_loss = mapped_loss if mapping_pays else loss
-    log_proba = log_probabilities(P, zero_floor(P))
-    flexible, overall, global_p_value = _right_on_average(log_proba, items, random_state)
+    flexible, overall, global_p_value = _right_on_average(items, random_state)
     done()
 
     fitted = _fitted_hybrid(items, random_state, n_jobs) if hybrid is None else hybrid
-    blend_loss = brier_losses(_honest_blend(fitted, items), truth)
-    could_win = _brier_without_model(fitted, blend_loss, truth, items) < _mean(
-        reference_loss, items
-    )
+    blend_loss = brier_losses(_out_of_sample_blend(fitted, items), codes)
+    could_win = _brier_without_model(fitted, blend_loss, items) < _mean(reference_loss, items)
     done()
 
-    features = FeatureEncoder(missing="keep").fit_transform(items.X)
     options: dict[str, Any] = {"seed": random_state, "n_jobs": n_jobs}
-    alone = honest_models.retrained(features, items, fold, with_boosting=could_win, **options)
-    best_retrained, retrained = honest_models.best_of(alone, truth, items.weights, fold)
-    retrained_loss = brier_losses(retrained, truth)
-    Z = np.hstack([features, log_proba])
-    voted = honest_models.forest_vote(Z, items, fold, **options)
-    half = fold_of(codes, items.groups, 2, np.random.default_rng([random_state, 1]))
-    from_half = honest_models.forest_vote_from_half(Z, items, half, **options)
+    alone = candidates.retrained(items, folds, with_boosting=could_win, **options)
+    best_retrained, retrained = candidates.best_of(alone, items, folds)
+    retrained_loss = brier_losses(retrained, codes)
+    Z = np.hstack([items.features(), items.scores.log_proba])
+    voted = candidates.forest_vote(Z, items, folds, **options)
+    halves = Folds.make(items.n_items, 2, seed=[random_state, 1], groups=items.groups)
+    from_half = candidates.forest_vote_from_half(Z, items, halves, **options)
     done()
 
-    hidden, hidden_rows = _hidden_heterogeneity(items, features.shape[1], random_state, n_jobs)
+    hidden, hidden_rows = _hidden_heterogeneity(items, random_state, n_jobs)
     # The test's own p-value knows that the global map was fitted; the plain z does not.
     local = Potential(
         float(-ndtri(np.clip(hidden.p_value_, 1e-300, 0.999))),
@@ -248,14 +240,14 @@ def gather(
     )
     done()
 
-    found = _subgroups(items, features.shape[1], random_state)
+    found = _subgroups(items, random_state)
     done()
 
     local_gain = Gain.between(reference_loss, blend_loss, items)
     global_gain = Gain.between(loss, mapped_loss, items)
     local_tested = max(local.most, local_gain.value)
-    voted_loss = brier_losses(voted, truth)
-    doubling_gain = Gain.between(brier_losses(from_half, truth), voted_loss, items)
+    voted_loss = brier_losses(voted, codes)
+    doubling_gain = Gain.between(brier_losses(from_half, codes), voted_loss, items)
     head_start = _mean(reference_loss, items) - _mean(voted_loss, items)
     further_bounds = [_finest(items, _mean(reference_loss, items))]
     if items.classes.shape[0] > 2:
@@ -265,7 +257,7 @@ def gather(
             local_gain.less(-ONE_SIDED_95),
             _within_reach(doubling_gain, head_start),
         ]
-    return Evidence(
+    return Measurements(
         brier=_mean(loss, items),
         best_map_brier=_mean(mapped_loss, items),
         reference_brier=_mean(reference_loss, items),
@@ -274,7 +266,7 @@ def gather(
         local_gain=local_gain,
         retraining_gain=Gain.between(reference_loss, retrained_loss, items),
         hybrid_over_retrained=Gain.between(retrained_loss, blend_loss, items),
-        model_gain=Gain.between(brier_losses(alone["forest"], truth), voted_loss, items),
+        model_gain=Gain.between(brier_losses(alone["forest"], codes), voted_loss, items),
         doubling_gain=doubling_gain,
         hh_global=hidden.hh_global_mean_,
         hh_local=hidden.hh_local_mean_,
@@ -309,7 +301,7 @@ def _within_reach(doubling_gain: Gain, head_start: float) -> float:
     return head_start + doubling_gain.high if doubling_gain.low > 0 else 0.0
 
 
-def _finest(items: CalibrationItems, brier: float) -> float:
+def _finest(items: CalibrationSet, brier: float) -> float:
     """Return the smallest gain that so many items of so many classes can rule out.
 
     The usual unit, the Brier score over n, is one of two classes. Of more, what is hidden may
@@ -318,37 +310,40 @@ def _finest(items: CalibrationItems, brier: float) -> float:
     return ONE_SIDED_95**2 * class_pairs(items) * brier / items.n_items
 
 
-def class_pairs(items: CalibrationItems) -> float:
+def class_pairs(items: CalibrationSet) -> float:
     """Return half the number of classes; they count by their frequencies, so rare ones hardly."""
     frequencies = np.bincount(items.codes, items.weights) / items.weights.sum()
     return 0.5 / float(frequencies @ frequencies)
 
 
-def _right_on_average(
-    log_proba: Matrix, items: CalibrationItems, seed: int
-) -> tuple[Matrix, Potential, float]:
+def shared_folds(items: CalibrationSet, random_state: int) -> Folds:
+    """Return the folds on which all candidates are compared."""
+    return Folds.make(items.n_items, _N_FOLDS, seed=[random_state, 0], groups=items.groups)
+
+
+def _right_on_average(items: CalibrationSet, random_state: int) -> tuple[Matrix, Potential, float]:
     """Test that the probabilities are right on average.
 
-    The direction is that of a flexible map, cross-fitted in folds that do not know the labels:
-    folds with equal shares of each class would let every fold repeat the chance surplus of the
-    others. Labels drawn from the probabilities show what the search finds where all is right.
+    The direction is that of a cross-fitted flexible map. Labels drawn from the probabilities show
+    what the search finds where all is right.
 
     Returns
     -------
     mapped : ndarray of shape (n, K)
-        The flexible map's honest predictions.
+        The flexible map's out-of-sample predictions.
     potential : Potential
         What a global map could gain.
     p_value : float
     """
-    rng = np.random.default_rng([seed, 2])
-    fold = fold_of(np.zeros_like(items.codes), items.groups, _N_FOLDS, rng)
-    observed = CrossFittedMap(log_proba, items.codes, items.weights, fold)
+    rng = np.random.default_rng([random_state, 2])
+    log_proba = items.scores.log_proba
+    folds = shared_folds(items, random_state)
+    observed = CrossFittedMap(log_proba, items.codes, items.weights, folds)
     null = observed.of_the_identity(log_proba)
 
     def potential(mapped: Matrix, codes: Rows) -> Potential:
         P = items.proba
-        return Potential.towards(mapped - P, P, replace(items, codes=codes))
+        return Potential.towards(mapped - P, P, items.with_codes(codes))
 
     found = potential(observed.proba, items.codes)
     drawn = [
@@ -360,58 +355,42 @@ def _right_on_average(
 
 
 def _fitted_hybrid(
-    items: CalibrationItems, random_state: int, n_jobs: int | None
+    items: CalibrationSet, random_state: int, n_jobs: int | None
 ) -> HybridCalibrator:
     hybrid = HybridCalibrator(classes=items.classes, random_state=random_state, n_jobs=n_jobs)
     with warnings.catch_warnings():
         # What it warns of, little reliance on the model, is one of the verdicts.
         warnings.simplefilter("ignore", HetcalWarning)
-        return hybrid.fit(
-            items.X,
-            items.labels,
-            sample_weight=items.weight,
-            groups=items.groups,
-            **items.output_of(np.arange(items.n_items)),
-        )
+        return hybrid.fit_set(items)
 
 
-def _honest_blend(hybrid: HybridCalibrator, items: CalibrationItems) -> Matrix:
-    """Return the hybrid's honest predictions, without those of items that had no weight."""
-    said = hybrid.out_of_sample_proba_
-    return said if said.shape[0] == items.n_items else said[hybrid.calibration_rows_]
+def _out_of_sample_blend(hybrid: HybridCalibrator, items: CalibrationSet) -> Matrix:
+    """Return the hybrid's out-of-sample predictions, without items that had no weight."""
+    Q = hybrid.out_of_sample_proba_
+    return Q if Q.shape[0] == items.n_items else Q[hybrid.calibration_rows_]
 
 
-def _brier_without_model(
-    hybrid: HybridCalibrator, loss: Matrix, truth: Matrix, items: CalibrationItems
-) -> float:
+def _brier_without_model(hybrid: HybridCalibrator, loss: Matrix, items: CalibrationSet) -> float:
     """Return the Brier score of the hybrid's experts that do not use the model."""
-    frequencies = np.average(truth, axis=0, weights=items.weights)
-    known = _mean(brier_losses(np.broadcast_to(frequencies, truth.shape), truth), items)
+    frequencies = np.average(items.onehot, axis=0, weights=items.weights)
+    known = _mean(brier_losses(np.tile(frequencies, (items.n_items, 1)), items.codes), items)
     blend = _mean(loss, items)
     lost = np.nan_to_num(float(hybrid.reliance_on_model_))  # unknown: it may be as good
     return blend + float(lost) * (known - blend)
 
 
-def _subgroups(items: CalibrationItems, n_features: int, random_state: int) -> pd.DataFrame:
+def _subgroups(items: CalibrationSet, random_state: int) -> pd.DataFrame:
     """Return the sub-populations whose probabilities are wrong."""
-    if n_features > _RULE_FEATURES:
+    if items.features().shape[1] > _RULE_FEATURES:
         return pd.DataFrame(columns=COLUMNS)
-    return find_subgroups(
-        items.X,
-        items.labels,
-        y_proba=items.proba,
-        classes=items.classes,
-        sample_weight=items.weight,
-        groups=items.groups,
-        random_state=random_state,
-    )
+    return subgroups_of(items, random_state=random_state)
 
 
 def _hidden_heterogeneity(
-    items: CalibrationItems, n_features: int, random_state: int, n_jobs: int | None
+    items: CalibrationSet, random_state: int, n_jobs: int | None
 ) -> tuple[HiddenHeterogeneity, Rows]:
     """Return the estimator, fitted to all items or a part of very many, and which they are."""
-    affordable = _HETEROGENEITY_COST // (n_features * items.classes.shape[0])
+    affordable = _HETEROGENEITY_COST // (items.features().shape[1] * items.n_classes)
     n = min(items.n_items, int(np.clip(affordable, _FEWEST_ITEMS, _HETEROGENEITY_ITEMS)))
     rows: Rows = np.arange(items.n_items)
     if n < items.n_items:
@@ -425,15 +404,8 @@ def _hidden_heterogeneity(
         random_state=random_state,
         n_jobs=n_jobs,
     )
-    hidden.fit(
-        items.features(rows),
-        items.labels[rows],
-        y_proba=items.proba[rows],
-        sample_weight=None if items.weight is None else items.weight[rows],
-        groups=None if items.groups is None else items.groups[rows],
-    )
-    return hidden, rows
+    return hidden.fit_set(items.take(rows)), rows
 
 
-def _mean(loss: Matrix, items: CalibrationItems) -> float:
+def _mean(loss: Matrix, items: CalibrationSet) -> float:
     return float(np.average(loss, weights=items.weights))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import _safe_indexing
 
+from hetcal._typing import Matrix
 from hetcal._validation import (
     check_columns_match_classes,
     check_logits,
@@ -17,15 +17,17 @@ from hetcal._validation import (
     check_proba_names,
     check_same_rows,
 )
-from hetcal.advice import checks, words
-from hetcal.advice.calls import AS_IT_IS, HYBRID, RETRAINED, recommended_call
-from hetcal.advice.checks import AdviceWarning
-from hetcal.advice.enough import enough_items, items_needed
-from hetcal.advice.evidence import Evidence, gather
-from hetcal.advice.given_hybrid import check_given_hybrid
-from hetcal.advice.items import CalibrationItems, Matrix
-from hetcal.advice.prior_shift import PriorShift, measure_prior_shift
-from hetcal.advice.verdicts import (
+from hetcal.calibration.hybrid import HybridCalibrator
+from hetcal.data import CalibrationSet
+from hetcal.diagnosis import checks, render
+from hetcal.diagnosis.checks import AdviceWarning
+from hetcal.diagnosis.measurements import Measurements, measure
+from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
+from hetcal.diagnosis.reuse import check_given_hybrid
+from hetcal.diagnosis.sample_size import enough_items, items_needed
+from hetcal.diagnosis.snippet import AS_IT_IS, HYBRID, RETRAINED, recommended_call
+from hetcal.diagnosis.splits import refuse_single_row
+from hetcal.diagnosis.verdicts import (
     COLLECT_MORE,
     GO_LOCAL,
     LEAST_GAIN,
@@ -37,7 +39,7 @@ from hetcal.advice.verdicts import (
     decide,
     too_little_to_start,
 )
-from hetcal.calibration.hybrid import HybridCalibrator
+from hetcal.metrics.scores import brier_losses
 
 # What the classifier adds to the features, as a share of what retraining brings.
 _NEXT_TO_NOTHING = 0.1
@@ -50,7 +52,7 @@ class Advice:
     Attributes
     ----------
     verdict : str
-        One of :data:`hetcal.advice.VERDICTS`.
+        One of :data:`hetcal.diagnosis.VERDICTS`.
     call : str
         Code to copy; it leaves the probabilities to use in ``q_new``.
     warnings : tuple of AdviceWarning
@@ -64,7 +66,7 @@ class Advice:
         there are; None where nothing is, or where a warning must be settled first.
     worthwhile : float
         The smallest gain of a global map, in Brier score, that matters.
-    evidence : Evidence or None
+    evidence : Measurements or None
         Every number; None where there were too few items to measure anything.
     prior_shift : PriorShift or None
         Class frequencies of the new data, where ``y_proba_new`` was passed.
@@ -83,7 +85,7 @@ class Advice:
     n_items: int
     n_needed: int | None
     worthwhile: float
-    evidence: Evidence | None = field(repr=False)
+    evidence: Measurements | None = field(repr=False)
     prior_shift: PriorShift | None = field(repr=False, default=None)
     recommended: str = AS_IT_IS
     worthwhile_locally: float = float("nan")
@@ -117,14 +119,14 @@ class Advice:
             Index ``evidence``; columns ``value``, ``low`` and ``high`` (95 % interval),
             ``p_value``, and ``meaning`` in words.
         """
-        return words.table(self)
+        return render.table(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values that ``json.dumps`` takes; unknown numbers are None."""
-        return words.as_dict(self)
+        return render.as_dict(self)
 
     def __str__(self) -> str:
-        return words.report(self)
+        return render.report(self)
 
 
 def advise(
@@ -214,7 +216,7 @@ def advise(
             f"advise: worthwhile must lie between 0 and 1, both excluded; got {worthwhile!r}. "
             "Pass 0.02 for 2 % of the Brier score."
         )
-    everyone = CalibrationItems.check(
+    everyone = CalibrationSet.check(
         X,
         y,
         y_proba=y_proba,
@@ -224,14 +226,39 @@ def advise(
         groups=groups,
         caller="advise",
     )
-    items = _with_weight(everyone)
+    refuse_single_row(everyone, "advise")
+    items = everyone.with_positive_weight()
     check_given_hybrid(hybrid, items, everyone)
-    new_output = _new_output(items, X_new, y_proba_new, logits_new)
-    given = classes is not None
+    return advise_on(
+        items,
+        X_new=X_new,
+        new_output=_new_output(items, X_new, y_proba_new, logits_new),
+        classes_given=classes is not None,
+        worthwhile=worthwhile,
+        hybrid=hybrid,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+
+
+def advise_on(
+    items: CalibrationSet,
+    *,
+    X_new: Any = None,
+    new_output: Matrix | None = None,
+    classes_given: bool,
+    worthwhile: float = 0.02,
+    hybrid: HybridCalibrator | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Advice:
+    """Do what :func:`advise` does, on items that were checked already; all of positive weight."""
     counts = np.sort(np.bincount(items.codes, minlength=2))
     if too_little_to_start(items.n_items, int(counts[-2])):
-        return _nothing_to_say(items, given, worthwhile, new_ignored=new_output is not None)
-    evidence = gather(
+        return _nothing_to_say(items, classes_given, worthwhile, new_ignored=new_output is not None)
+    evidence = measure(
         items, hybrid=hybrid, random_state=random_state, n_jobs=n_jobs, progress=progress
     )
     shift = (
@@ -239,12 +266,12 @@ def advise(
         if new_output is None
         else measure_prior_shift(items, new_output, X_new=X_new, random_state=random_state)
     )
-    return judged(items, evidence, shift, worthwhile, classes_given=given)
+    return judged(items, evidence, shift, worthwhile, classes_given=classes_given)
 
 
 def judged(
-    items: CalibrationItems,
-    evidence: Evidence,
+    items: CalibrationSet,
+    evidence: Measurements,
     shift: PriorShift | None,
     worthwhile: float,
     *,
@@ -308,7 +335,9 @@ def judged(
     )
 
 
-def _recommended(verdict: str, evidence: Evidence, global_map: Answer, worthwhile: float) -> str:
+def _recommended(
+    verdict: str, evidence: Measurements, global_map: Answer, worthwhile: float
+) -> str:
     """Return what to use: of models that are trained anew the best one, not just any."""
     if verdict == GO_LOCAL:
         return HYBRID
@@ -320,10 +349,9 @@ def _recommended(verdict: str, evidence: Evidence, global_map: Answer, worthwhil
 
 
 def _nothing_to_say(
-    items: CalibrationItems, classes_given: bool, worthwhile: float, *, new_ignored: bool
+    items: CalibrationSet, classes_given: bool, worthwhile: float, *, new_ignored: bool
 ) -> Advice:
-    truth = np.eye(items.classes.shape[0])[items.codes]
-    brier = float(np.average(((items.proba - truth) ** 2).sum(axis=1), weights=items.weights))
+    brier = float(np.average(brier_losses(items.proba, items.codes), weights=items.weights))
     second = int(np.sort(np.bincount(items.codes, minlength=2))[-2])
     few = AdviceWarning(
         "few-items",
@@ -345,27 +373,8 @@ def _nothing_to_say(
     )
 
 
-def _with_weight(items: CalibrationItems) -> CalibrationItems:
-    """Leave out items of weight 0."""
-    if items.weight is None or (items.weight > 0).all():
-        return items
-    rows = np.flatnonzero(items.weight > 0)
-    groups = None
-    if items.groups is not None:
-        groups = np.unique(items.groups[rows], return_inverse=True)[1]
-    return CalibrationItems(
-        _safe_indexing(items.X, rows),
-        items.codes[rows],
-        items.classes,
-        items.kind,
-        items.output[rows],
-        items.weight[rows],
-        groups,
-    )
-
-
 def _new_output(
-    items: CalibrationItems, X_new: Any, y_proba_new: Any, logits_new: Any
+    items: CalibrationSet, X_new: Any, y_proba_new: Any, logits_new: Any
 ) -> Matrix | None:
     new = {"y_proba": y_proba_new, "logits": logits_new}
     other = "logits" if items.kind == "y_proba" else "y_proba"

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hetcal.advice import advise
-from hetcal.advice.calls import recommended_call
-from hetcal.advice.enough import enough_items
-from hetcal.advice.evidence import Gain, Potential
-from hetcal.advice.evidence import _right_on_average as right_on_average
-from hetcal.advice.honest_models import best_of, retrained
-from hetcal.advice.items import CalibrationItems
-from hetcal.advice.verdicts import (
+from hetcal.diagnosis import advise
+from hetcal.diagnosis.snippet import recommended_call
+from hetcal.diagnosis.sample_size import enough_items
+from hetcal.diagnosis.measurements import Gain, Potential
+from hetcal.diagnosis.measurements import _right_on_average as right_on_average
+from hetcal.diagnosis.candidates import best_of, retrained
+from hetcal.diagnosis.items import CalibrationItems
+from hetcal.diagnosis.verdicts import (
     COLLECT_MORE,
     GLOBAL_IS_ENOUGH,
     GO_LOCAL,
@@ -147,7 +147,7 @@ def p_values_where_all_is_right(n_draws):
 
 
 def test_the_test_of_calibration_on_average_keeps_its_level(monkeypatch):
-    monkeypatch.setattr("hetcal.advice.evidence._NULL_DRAWS", 19)
+    monkeypatch.setattr("hetcal.diagnosis.measurements._NULL_DRAWS", 19)
     assert (p_values_where_all_is_right(30) <= 0.05).sum() <= 4  # 1.5 on average
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from hetcal._validation import check_proba
-from hetcal.advice import correct_prior, estimate_prior, measure_prior_shift
-from hetcal.advice.checks import check_class_balance
-from hetcal.advice.items import CalibrationItems
+from hetcal.diagnosis import correct_prior, estimate_prior, measure_prior_shift
+from hetcal.diagnosis.checks import check_class_balance
+from hetcal.diagnosis.items import CalibrationItems
 from hetcal.datasets import make_hidden_heterogeneity
 
 

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hetcal.advice.cross_validation import (
+from hetcal._typing import Matrix
+from hetcal.data import CalibrationSet
+from hetcal.data.folds import Split
+from hetcal.diagnosis.cross_validation import (
     LOSSES,
     CrossValidated,
     Progress,
@@ -19,9 +22,8 @@ from hetcal.advice.cross_validation import (
     named_calibrators,
     run_splits,
 )
-from hetcal.advice.extrapolation import MoreData, gain_of_more_data
-from hetcal.advice.items import CalibrationItems, Matrix
-from hetcal.advice.splits import Split, make_splits, nested_parts
+from hetcal.diagnosis.extrapolation import MoreData, gain_of_more_data
+from hetcal.diagnosis.splits import make_splits, nested_parts, refuse_single_row
 from hetcal.metrics.means import covariance, mean_and_error
 
 _MOST_SIZES = 6
@@ -75,7 +77,7 @@ class LearningCurve:
 
         Examples
         --------
-        >>> from hetcal.advice import learning_curve
+        >>> from hetcal.diagnosis import learning_curve
         >>> from hetcal.datasets import make_hidden_heterogeneity
         >>> data = make_hidden_heterogeneity(400, random_state=0)
         >>> curve = learning_curve(data.X, data.y, y_proba=data.y_proba, methods=["temperature"])
@@ -130,7 +132,7 @@ def learning_curve(
     Parameters
     ----------
     X, y, y_proba, logits, groups, sample_weight, classes, n_jobs, progress
-        As in :func:`hetcal.advice.compare`.
+        As in :func:`hetcal.diagnosis.compare`.
     methods : "all", sequence of str or dict, default=("uncalibrated", "temperature", "swc", \
 "hybrid")
         Names, or calibrators by name.
@@ -157,7 +159,7 @@ def learning_curve(
     >>> curve.sizes
     [40, 80, 160, 320]
     """
-    items = CalibrationItems.check(
+    items = CalibrationSet.check(
         X,
         y,
         y_proba=y_proba,
@@ -167,9 +169,10 @@ def learning_curve(
         groups=groups,
         caller="learning_curve",
     )
+    refuse_single_row(items, "learning_curve")
     return curve_of(
         items,
-        named_calibrators(methods, items.X is not None, random_state, "learning_curve"),
+        named_calibrators(methods, items.has_features, random_state, "learning_curve"),
         make_splits(items, cv, n_repeats, random_state=random_state, caller="learning_curve"),
         sizes,
         random_state=random_state,
@@ -179,7 +182,7 @@ def learning_curve(
 
 
 def curve_of(
-    items: CalibrationItems,
+    items: CalibrationSet,
     calibrators: Mapping[str, Any],
     splits: list[Split],
     sizes: Sequence[int] | None = None,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetcal.advice.evidence import ONE_SIDED_95, Evidence, class_pairs
-from hetcal.advice.items import CalibrationItems
-from hetcal.advice.verdicts import Answer
+from hetcal.data import CalibrationSet
+from hetcal.diagnosis.measurements import ONE_SIDED_95, Measurements, class_pairs
+from hetcal.diagnosis.verdicts import Answer
 
 # So that a gain that just matters is found, and its absence seen, in 95 of 100 cases.
 _SURELY_FOUND = (2 * ONE_SIDED_95) ** 2
@@ -18,7 +18,7 @@ MOST_ITEMS = 1_000_000
 
 
 def items_needed(
-    items: CalibrationItems, evidence: Evidence, global_map: Answer, local: Answer, share: float
+    items: CalibrationSet, evidence: Measurements, global_map: Answer, local: Answer, share: float
 ) -> int:
     """Return about how many items would settle it."""
     n = items.n_items
@@ -31,7 +31,7 @@ def items_needed(
     return enough_items(items, share, max(spreads))
 
 
-def enough_items(items: CalibrationItems, share: float, spread: float = _USUAL_SPREAD) -> int:
+def enough_items(items: CalibrationSet, share: float, spread: float = _USUAL_SPREAD) -> int:
     """Return a number that grows with the items and falls with what matters.
 
     It is at least twice as many as there are, and as many as hold enough items of the second most

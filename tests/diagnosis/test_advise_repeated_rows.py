@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hetcal.advice.checks import check_repeated_rows
-from hetcal.advice.items import CalibrationItems
-from hetcal.advice.repetition import repeated_rows
+from hetcal.diagnosis.checks import check_repeated_rows
+from hetcal.diagnosis.items import CalibrationItems
+from hetcal.diagnosis.repeated_rows import repeated_rows
 
 
 def items_of(X, *, y=None, p=None, groups=None):

@@ -10,13 +10,22 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from hetcal._exceptions import HetcalWarning
-from hetcal.advice.items import CalibrationItems, Rows
+from hetcal._typing import Rows
+from hetcal.data import CalibrationSet
+from hetcal.data.folds import Split
 
-Split = tuple[Rows, Rows]
+
+def refuse_single_row(items: CalibrationSet, caller: str) -> None:
+    """Raise where nothing can be learned from some items and tested on others."""
+    if items.n_items < 2:
+        raise ValueError(
+            f"{caller} got a single row; it learns from some items and tests on others. "
+            "Pass at least two items of each class, better a hundred."
+        )
 
 
 def make_splits(
-    items: CalibrationItems,
+    items: CalibrationSet,
     cv: Any = 5,
     n_repeats: int = 1,
     *,
@@ -27,7 +36,7 @@ def make_splits(
 
     Parameters
     ----------
-    items : CalibrationItems
+    items : CalibrationSet
         Groups among them are never on both sides of a split.
     cv : int, splitter or iterable of (train, test)
         An int gives stratified, shuffled folds, by group where there are groups. A splitter may
@@ -55,7 +64,7 @@ def make_splits(
     return splits
 
 
-def nested_parts(items: CalibrationItems, train: Rows, sizes: list[int], seed: int) -> list[Rows]:
+def nested_parts(items: CalibrationSet, train: Rows, sizes: list[int], seed: int) -> list[Rows]:
     """Return parts of ``train``, each of which holds all smaller ones.
 
     Classes keep their shares in every part. Where there are groups, whole groups join one after the
@@ -75,7 +84,7 @@ def nested_parts(items: CalibrationItems, train: Rows, sizes: list[int], seed: i
     return [np.sort(order[:size]) for size in sizes]
 
 
-def _shuffled_folds(items: CalibrationItems, n_folds: int, seed: int) -> list[Split]:
+def _shuffled_folds(items: CalibrationSet, n_folds: int, seed: int) -> list[Split]:
     kind = StratifiedKFold if items.groups is None else StratifiedGroupKFold
     # Where every class is rarer than the number of folds there is nothing to stratify by.
     strata = items.codes
@@ -84,7 +93,7 @@ def _shuffled_folds(items: CalibrationItems, n_folds: int, seed: int) -> list[Sp
     return _split(kind(n_folds, shuffle=True, random_state=seed), items, strata)
 
 
-def _split(splitter: Any, items: CalibrationItems, strata: Rows) -> list[Split]:
+def _split(splitter: Any, items: CalibrationSet, strata: Rows) -> list[Split]:
     with warnings.catch_warnings():
         # Both are looked at below, on the splits themselves.
         warnings.filterwarnings("ignore", message="The least populated class")
@@ -98,7 +107,7 @@ def _as_rows(rows: Any) -> Rows:
     return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
 
 
-def _check_fold_number(items: CalibrationItems, n_folds: int, caller: str) -> None:
+def _check_fold_number(items: CalibrationSet, n_folds: int, caller: str) -> None:
     by_group = items.groups is not None
     units = int(items.groups.max()) + 1 if items.groups is not None else items.n_items
     if not 2 <= n_folds <= units:
@@ -119,7 +128,7 @@ def _check_fold_number(items: CalibrationItems, n_folds: int, caller: str) -> No
         )
 
 
-def _check_split(items: CalibrationItems, train: Rows, test: Rows, caller: str) -> None:
+def _check_split(items: CalibrationSet, train: Rows, test: Rows, caller: str) -> None:
     if not train.size or not test.size:
         raise ValueError(f"{caller}: cv gives a split without items to learn from or to test.")
     if np.intersect1d(train, test).size:

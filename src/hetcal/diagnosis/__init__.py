@@ -1,18 +1,18 @@
 """Advice: what each method would bring on the user's own data, and what to do."""
 
-from hetcal.advice.advise import Advice, advise
-from hetcal.advice.checks import AdviceWarning
-from hetcal.advice.comparison import Comparison, compare
-from hetcal.advice.cross_validation import CrossValidated, cross_validated
-from hetcal.advice.extrapolation import MoreData
-from hetcal.advice.learning_curves import LearningCurve, learning_curve
-from hetcal.advice.prior_shift import (
+from hetcal.diagnosis.advise import Advice, advise
+from hetcal.diagnosis.checks import AdviceWarning
+from hetcal.diagnosis.comparison import Comparison, compare
+from hetcal.diagnosis.cross_validation import CrossValidated, cross_validated
+from hetcal.diagnosis.extrapolation import MoreData
+from hetcal.diagnosis.learning_curves import LearningCurve, learning_curve
+from hetcal.diagnosis.prior_shift import (
     PriorShift,
     correct_prior,
     estimate_prior,
     measure_prior_shift,
 )
-from hetcal.advice.verdicts import (
+from hetcal.diagnosis.verdicts import (
     COLLECT_MORE,
     GLOBAL_IS_ENOUGH,
     GO_LOCAL,

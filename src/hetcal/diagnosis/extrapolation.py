@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal.advice.scoring import HIGHER_IS_BETTER
+from hetcal.diagnosis.scoring import HIGHER_IS_BETTER
 
 Matrix = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import hetcal
 from hetcal._exceptions import HetcalWarning
-from hetcal.advice import (
+from hetcal.diagnosis import (
     COLLECT_MORE,
     GLOBAL_IS_ENOUGH,
     GO_LOCAL,
@@ -22,9 +22,9 @@ from hetcal.advice import (
     VERDICTS,
     Advice,
 )
-from hetcal.advice.advise import judged
-from hetcal.advice.evidence import Gain
-from hetcal.advice.items import CalibrationItems
+from hetcal.diagnosis.advise import judged
+from hetcal.diagnosis.measurements import Gain
+from hetcal.diagnosis.items import CalibrationItems
 from hetcal.datasets import make_hidden_heterogeneity
 
 

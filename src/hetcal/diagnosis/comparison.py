@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hetcal.advice.cross_validation import (
+from hetcal._typing import Matrix
+from hetcal.calibration import GlobalCalibrator, Uncalibrated
+from hetcal.diagnosis.cross_validation import (
     CrossValidated,
     MethodRun,
     Progress,
     cross_validated,
     named_calibrators,
 )
-from hetcal.advice.items import Matrix
-from hetcal.advice.learning_curves import LearningCurve, curve_of
-from hetcal.advice.scoring import HIGHER_IS_BETTER, METRICS, paired_difference, score
-from hetcal.calibration import GlobalCalibrator, Uncalibrated
+from hetcal.diagnosis.learning_curves import LearningCurve, curve_of
+from hetcal.diagnosis.scoring import HIGHER_IS_BETTER, METRICS, paired_difference, score
 
 _SHORT_NOTE = 200
 
@@ -304,7 +304,7 @@ def compare(
     )
     if isinstance(learning_curve, bool) and not learning_curve:
         return comparison
-    calibrators = named_calibrators(methods, out.items.X is not None, random_state)
+    calibrators = named_calibrators(methods, out.items.has_features, random_state)
     curve = curve_of(
         out.items,
         _of_curve(learning_curve, calibrators, comparison),

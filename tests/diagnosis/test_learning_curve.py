@@ -9,9 +9,9 @@ import pytest
 from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit
 
 from hetcal import compare, get_calibrator, learning_curve
-from hetcal.advice.extrapolation import gain_of_more_data
-from hetcal.advice.items import CalibrationItems
-from hetcal.advice.splits import nested_parts
+from hetcal.diagnosis.extrapolation import gain_of_more_data
+from hetcal.diagnosis.items import CalibrationItems
+from hetcal.diagnosis.splits import nested_parts
 from hetcal.calibration import Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
 

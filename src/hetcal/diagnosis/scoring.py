@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from hetcal.advice.cross_validation import CrossValidated
-from hetcal.advice.items import Matrix
+from hetcal._typing import Matrix
+from hetcal.diagnosis.cross_validation import CrossValidated
 from hetcal.metrics._scored import Scored
 from hetcal.metrics.bootstrap import resample_counts
 from hetcal.metrics.ece import ece_statistic
@@ -28,7 +28,7 @@ class _Sample:
 
 
 def score(out: CrossValidated, *, n_bootstrap: int = 200, random_state: int = 0) -> pd.DataFrame:
-    """Return one row per method and metric; see :meth:`hetcal.advice.Comparison.frame`."""
+    """Return one row per method and metric; see :meth:`hetcal.diagnosis.Comparison.frame`."""
     names = out.methods
     parts = [
         _rows(out, names, metric, _sample(out, names, metric, n_bootstrap, random_state))

@@ -6,21 +6,22 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
 
-from hetcal.advice.baselines import plain_baselines
-from hetcal.advice.items import CalibrationItems, Matrix, Rows
-from hetcal.advice.splits import Split, make_splits
+from hetcal._typing import Matrix, Rows
 from hetcal.calibration import GlobalCalibrator, get_calibrator, list_calibrators
-from hetcal.metrics.scores import LOG_LOSS_EPS, brier_losses
+from hetcal.calibration.fitting import fitted_to, predicted_by
+from hetcal.data import CalibrationSet
+from hetcal.data.folds import Split
+from hetcal.diagnosis.baselines import plain_baselines
+from hetcal.diagnosis.splits import make_splits, refuse_single_row
+from hetcal.metrics.scores import brier_losses, log_losses
 
 # Called as progress(steps done, steps in all, what was done last).
 Progress = Callable[[int, int, str], None]
@@ -59,7 +60,7 @@ class CrossValidated:
 
     Attributes
     ----------
-    items : CalibrationItems
+    items : CalibrationSet
     splits : list of (train rows, test rows)
     runs : dict of MethodRun
         By method; failed ones included.
@@ -67,7 +68,7 @@ class CrossValidated:
         Which of the methods are plain retrained models.
     """
 
-    items: CalibrationItems
+    items: CalibrationSet
     splits: list[Split]
     runs: dict[str, MethodRun]
     baselines: frozenset[str] = frozenset()
@@ -164,7 +165,7 @@ def cross_validated(
 ) -> CrossValidated:
     """Return out-of-fold probabilities of several calibrators on the same folds.
 
-    Parameters are those of :func:`hetcal.advice.compare`. A method that fails does not stop the
+    Parameters are those of :func:`hetcal.diagnosis.compare`. A method that fails does not stop the
     others.
 
     Examples
@@ -176,7 +177,7 @@ def cross_validated(
     >>> out.proba("swc").shape, out.losses("swc", "brier").shape
     ((200, 2), (200,))
     """
-    items = CalibrationItems.check(
+    items = CalibrationSet.check(
         X,
         y,
         y_proba=y_proba,
@@ -186,8 +187,35 @@ def cross_validated(
         groups=groups,
         caller=caller,
     )
-    calibrators = named_calibrators(methods, items.X is not None, random_state, caller)
-    plain = _named_baselines(baselines, items.X is not None, random_state, caller)
+    return cross_validated_set(
+        items,
+        methods=methods,
+        baselines=baselines,
+        cv=cv,
+        n_repeats=n_repeats,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        progress=progress,
+        caller=caller,
+    )
+
+
+def cross_validated_set(
+    items: CalibrationSet,
+    *,
+    methods: str | Sequence[str] | Mapping[str, Any] = "all",
+    baselines: bool | Sequence[str] = True,
+    cv: Any = 5,
+    n_repeats: int = 1,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    caller: str = "cross_validated",
+) -> CrossValidated:
+    """Do what :func:`cross_validated` does, on items that were checked already."""
+    refuse_single_row(items, caller)
+    calibrators = named_calibrators(methods, items.has_features, random_state, caller)
+    plain = _named_baselines(baselines, items.has_features, random_state, caller)
     double = sorted(set(calibrators) & set(plain))
     if double:
         raise ValueError(f"{caller}: {double[0]!r} is the name of a baseline. Choose another name.")
@@ -238,7 +266,7 @@ def _check_names(names: Iterable[Any], caller: str) -> None:
 
 
 def run_splits(
-    items: CalibrationItems,
+    items: CalibrationSet,
     methods: Mapping[str, Any],
     splits: Sequence[Split],
     *,
@@ -277,10 +305,9 @@ def item_losses(Q: Matrix, codes: Rows, metric: str) -> Matrix:
     array([0.02])
     """
     if metric == "brier":
-        return brier_losses(Q, np.eye(Q.shape[1])[codes])
+        return brier_losses(Q, codes)
     if metric == "log_loss":
-        of_truth = Q[np.arange(codes.shape[0]), codes]
-        return -np.log(np.clip(of_truth, LOG_LOSS_EPS, 1 - LOG_LOSS_EPS))
+        return log_losses(Q, codes)
     if metric == "accuracy":
         return (Q.argmax(axis=1) == codes).astype(np.float64)
     raise ValueError(f"metric must be one of {', '.join(LOSSES)} for single items; got {metric!r}.")
@@ -294,7 +321,7 @@ class _Result:
     seconds: float
 
 
-def _fit_and_predict(items: CalibrationItems, calibrator: Any, train: Rows, test: Rows) -> _Result:
+def _fit_and_predict(items: CalibrationSet, calibrator: Any, train: Rows, test: Rows) -> _Result:
     start = time.perf_counter()
     Q, error = np.empty((0, 0)), None
     with warnings.catch_warnings(record=True) as caught:
@@ -308,21 +335,11 @@ def _fit_and_predict(items: CalibrationItems, calibrator: Any, train: Rows, test
     return _Result(Q, error, texts, time.perf_counter() - start)
 
 
-def _predicted(items: CalibrationItems, calibrator: Any, train: Rows, test: Rows) -> Matrix:
-    model = clone(calibrator)
-    if "classes" in model.get_params(deep=False):
-        model.set_params(classes=items.classes)
-    options: dict[str, Any] = {}
-    if items.weight is not None:
-        options["sample_weight"] = items.weight[train]
-    if items.groups is not None and has_fit_parameter(model, "groups"):
-        groups = items.groups[train]
-        if (groups != groups[0]).any():  # a single group cannot be kept apart from others
-            options["groups"] = groups
-    model.fit(items.features(train), items.labels[train], **items.output_of(train), **options)
-    Q = np.asarray(
-        model.predict_proba(items.features(test), **items.output_of(test)), dtype=np.float64
-    )
+def _predicted(items: CalibrationSet, calibrator: Any, train: Rows, test: Rows) -> Matrix:
+    part = items.take(train)
+    if part.groups is not None and part.groups.max() == 0:
+        part = replace(part, groups=None)  # a single group cannot be kept apart from others
+    Q = predicted_by(fitted_to(calibrator, part), items.take(test))
     if Q.shape != (test.shape[0], items.classes.shape[0]):
         raise ValueError(
             f"predict_proba gave shape {Q.shape} for {test.shape[0]} items and "

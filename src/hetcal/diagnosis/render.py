@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from hetcal.advice.calls import HYBRID
-from hetcal.advice.enough import MOST_ITEMS
-from hetcal.advice.verdicts import (
+from hetcal.diagnosis.sample_size import MOST_ITEMS
+from hetcal.diagnosis.snippet import HYBRID
+from hetcal.diagnosis.verdicts import (
     COLLECT_MORE,
     GLOBAL_IS_ENOUGH,
     GO_LOCAL,
@@ -23,8 +23,8 @@ from hetcal.advice.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from hetcal.advice.advise import Advice
-    from hetcal.advice.evidence import Evidence, Gain
+    from hetcal.diagnosis.advise import Advice
+    from hetcal.diagnosis.measurements import Gain, Measurements
 
 _WIDTH = 96
 _RULES_SHOWN = 3
@@ -153,7 +153,7 @@ def _reasons(advice: Advice) -> list[str]:
     return said
 
 
-def _what_matters(advice: Advice, e: Evidence) -> str:
+def _what_matters(advice: Advice, e: Measurements) -> str:
     """Say from where on gains matter: locally it is a share of what a global map leaves."""
     share = ""
     if advice.worthwhile > LEAST_GAIN:
@@ -173,7 +173,7 @@ def _what_matters(advice: Advice, e: Evidence) -> str:
     )
 
 
-def _global_reason(advice: Advice, e: Evidence) -> str:
+def _global_reason(advice: Advice, e: Measurements) -> str:
     start = {
         Answer.YES: "A global map helps.",
         Answer.NO: "A global map brings nothing that matters.",
@@ -189,7 +189,7 @@ def _global_reason(advice: Advice, e: Evidence) -> str:
     )
 
 
-def _local_reason(advice: Advice, e: Evidence) -> str:
+def _local_reason(advice: Advice, e: Measurements) -> str:
     start = {
         Answer.YES: "Looking at the features helps.",
         Answer.NO: "Looking at the features brings nothing more that matters.",
@@ -205,7 +205,7 @@ def _local_reason(advice: Advice, e: Evidence) -> str:
     )
 
 
-def _proof(advice: Advice, e: Evidence) -> str:
+def _proof(advice: Advice, e: Measurements) -> str:
     """Say what shows that something is hidden, where the test does not."""
     if advice.local is not Answer.YES or e.local_p_value <= LOCAL_LEVEL:
         return ""
@@ -222,7 +222,7 @@ def _bound(answer: Answer, most: float) -> str:
     return f"; a gain of {most:.4f} is not ruled out (95 %, one-sided)"
 
 
-def _retraining_reason(e: Evidence) -> str:
+def _retraining_reason(e: Measurements) -> str:
     gain = e.retraining_gain
     versus = "better" if gain.low > 0 else "worse" if gain.high < 0 else "neither better nor worse"
     said = (
@@ -237,7 +237,7 @@ def _retraining_reason(e: Evidence) -> str:
     return f"{said}; {e.reliance_on_model:.0%} of what the hybrid knows would be lost without them."
 
 
-def _choice_of_model(advice: Advice, e: Evidence) -> str:
+def _choice_of_model(advice: Advice, e: Measurements) -> str:
     scores = (
         f"The hybrid has a Brier score of {e.hybrid_brier:.4f}, {e.best_retrained} on the features "
         f"alone {e.retrained_brier:.4f}: a gain of {_interval(e.hybrid_over_retrained)}"
@@ -250,7 +250,7 @@ def _choice_of_model(advice: Advice, e: Evidence) -> str:
     return f"{scores}, not clear enough to go on running the old model for it."
 
 
-def _data_reason(advice: Advice, e: Evidence) -> str:
+def _data_reason(advice: Advice, e: Measurements) -> str:
     gain = e.doubling_gain
     if advice.verdict == RETRAIN:
         helps = _training_data(advice, gain)
@@ -304,7 +304,7 @@ def _rule(row: dict) -> str:
     )
 
 
-def _rows(e: Evidence, advice: Advice) -> list[tuple]:
+def _rows(e: Measurements, advice: Advice) -> list[tuple]:
     none = float("nan")
 
     def gain(name: str, meaning: str, p_value: float = none) -> tuple:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
 from hetcal._validation.containers import as_frame
-from hetcal.advice.items import CalibrationItems
-from hetcal.advice.prior_shift import PriorShift
+from hetcal.data import CalibrationSet
+from hetcal.diagnosis.candidates import N_TREES, SMALLEST_LEAF
+from hetcal.diagnosis.prior_shift import PriorShift
 
 HYBRID, AS_IT_IS = "hybrid", "uncalibrated"
 RETRAINED = ("forest", "boosting")
@@ -18,7 +20,7 @@ _FEATURES = ("X", "X_new")
 
 
 def recommended_call(
-    recommended: str, items: CalibrationItems, *, shift: PriorShift | None, classes_given: bool
+    recommended: str, items: CalibrationSet, *, shift: PriorShift | None, classes_given: bool
 ) -> str:
     """Return lines of Python that do what is recommended.
 
@@ -55,7 +57,7 @@ def recommended_call(
 
 
 def _calibrate(
-    name: str, first: str, items: CalibrationItems, classes_given: bool, with_groups: bool = False
+    name: str, first: str, items: CalibrationSet, classes_given: bool, with_groups: bool = False
 ) -> list[str]:
     kind = items.kind
     made = ", ".join(part for part in (first, "classes=classes" if classes_given else "") if part)
@@ -73,25 +75,25 @@ def _calibrate(
     ]
 
 
-def _retrain(items: CalibrationItems, best: str) -> list[str]:
+def _retrain(items: CalibrationSet, best: str) -> list[str]:
     """Train the model that was measured; columns of text need an encoder before it."""
     name = {"forest": "RandomForestClassifier", "boosting": "HistGradientBoostingClassifier"}[best]
     leaf = int(np.clip(items.n_items // 40, 3, 20))  # as it was measured
     settings = {
-        "forest": ["500, min_samples_leaf=3"],
+        "forest": [f"{N_TREES}, min_samples_leaf={SMALLEST_LEAF}"],
         "boosting": [
             "learning_rate=0.06, max_leaf_nodes=12, l2_regularization=1.0,",
             f"min_samples_leaf={leaf}, early_stopping=False,",
         ],
     }[best]
-    encoder = FeatureEncoder(missing="keep").fit(items.X)
+    encoder = items.encoder()
     model = [
         *_plain_pandas(items.X, encoder),
         f"model = {name}(",
         *(f"    {line}" for line in settings),
         ")",
     ]
-    empty = _empty_columns(items.X, encoder)
+    empty = _empty_columns(items.features(), encoder)
     if empty:
         model = [_dropped(items.X, empty), *model]
     numpy = ["import numpy as np"] if empty and as_frame(items.X) is None else []
@@ -125,9 +127,9 @@ def _retrain(items: CalibrationItems, best: str) -> list[str]:
     ]
 
 
-def _empty_columns(X: Any, encoder: FeatureEncoder) -> list[int]:
+def _empty_columns(features: Matrix, encoder: FeatureEncoder) -> list[int]:
     """Return the columns of numbers without any value: boosting cannot bin them."""
-    known = np.isfinite(np.asarray(encoder.transform(X))).any(axis=0)
+    known = np.atleast_1d(np.isfinite(features).any(axis=0))
     width = [len(encoder.levels_.get(j, [j])) for j in range(encoder.n_features_in_)]
     start = np.cumsum([0, *width])
     return [j for j in range(len(width)) if j not in encoder.levels_ and not known[start[j]]]

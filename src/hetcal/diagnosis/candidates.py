@@ -1,0 +1,217 @@
+"""Out-of-sample predictions of the calibration items: global maps, models trained on the items.
+
+Nothing in row i of any result depends on the label of item i.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
+
+from hetcal._compat import threadpool_limits
+from hetcal._typing import Matrix, Rows
+from hetcal.calibration.fitting import cross_fitted
+from hetcal.calibration.hybrid.library import BOOSTING_COST, ISOTONIC_ITEMS
+from hetcal.calibration.registry import get_calibrator
+from hetcal.data import CalibrationSet, Folds, out_of_sample
+from hetcal.kernels import forest as kernel
+from hetcal.metrics.scores import brier_losses
+
+_MAPS = ("temperature", "bcts", "beta")
+N_TREES = 100
+SMALLEST_LEAF = 3
+_OUT_OF_BAG = 0.37  # share of the trees that have not drawn an item, and vote about it
+
+
+def map_names(items: CalibrationSet) -> tuple[str, ...]:
+    """Return the global maps that are tried."""
+    return (*_MAPS, "isotonic") if items.n_items >= ISOTONIC_ITEMS else _MAPS
+
+
+def cross_fitted_maps(items: CalibrationSet, folds: Folds) -> dict[str, Matrix]:
+    """Return what each global map, fitted to the other folds, says about every item."""
+    for train, _ in folds:
+        _check_classes_left(items, train)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return {name: cross_fitted(get_calibrator(name), items, folds) for name in map_names(items)}
+
+
+def _check_classes_left(items: CalibrationSet, train: Rows) -> None:
+    """Say so where every item of a class is in the groups that are held out together."""
+    left = items.classes[np.unique(items.codes[train])]
+    if left.shape[0] < 2:
+        raise ValueError(
+            "advise predicts no item from its own group, but without the held-out groups only "
+            f"class {left.tolist()[0]!r} is left to learn from. Pass groups that hold several "
+            "classes (not the label itself), more groups, or groups=None if the rows are "
+            "independent."
+        )
+
+
+def best_of(
+    predictions: dict[str, Matrix], items: CalibrationSet, folds: Folds
+) -> tuple[str, Matrix]:
+    """Return the name of the best, and predictions of whichever was best on the other folds.
+
+    So the choice is paid for too: an item has no part in choosing who predicts it.
+    """
+    names = list(predictions)
+    losses = np.stack([brier_losses(predictions[name], items.codes) for name in names])
+    losses = losses * items.weights
+
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
+        best = predictions[names[int(losses[:, train].sum(axis=1).argmin())]]
+        return lambda test: best[test]
+
+    return names[int(losses.sum(axis=1).argmin())], out_of_sample(learn, folds, items.n_items)
+
+
+def boosting_is_affordable(items: CalibrationSet) -> bool:
+    """Say whether cross-fitted boosting takes seconds: by items x features x classes."""
+    K = items.n_classes
+    return items.features().size * (1 if K == 2 else K) <= BOOSTING_COST
+
+
+def retrained(
+    items: CalibrationSet, folds: Folds, *, with_boosting: bool, seed: int, n_jobs: int | None
+) -> dict[str, Matrix]:
+    """Return what models trained on the features of the items alone say: a forest, and boosting.
+
+    Boosting costs more; the caller says where it could make a difference.
+    """
+    features = items.features()
+    predictions = {"forest": forest_vote(features, items, folds, seed=seed, n_jobs=n_jobs)}
+    if with_boosting and boosting_is_affordable(items):
+        predictions["boosting"] = boosted(features, items, folds, seed)
+    return predictions
+
+
+def forest_vote(
+    Z: Matrix, items: CalibrationSet, folds: Folds, *, seed: int, n_jobs: int | None
+) -> Matrix:
+    """Return a forest's vote by the trees that have not seen the item (or its group)."""
+    if items.groups is not None:
+        return _votes_by_fold(Z, items, folds, seed, n_jobs)
+    forest, leaves, mass = _grown(Z, items, np.arange(items.n_items), seed, n_jobs)
+    unseen = kernel.out_of_bag_leaves(forest, leaves)
+    return _shares(kernel.vote_leaves(unseen, mass), items)
+
+
+def forest_vote_from_half(
+    Z: Matrix, items: CalibrationSet, halves: Folds, *, seed: int, n_jobs: int | None
+) -> Matrix:
+    """Return the vote of a forest that was grown on the other half of the items.
+
+    It has as many trees as vote in :func:`forest_vote`, so that only the items differ.
+    """
+    n_trees = N_TREES if items.groups is not None else round(_OUT_OF_BAG * N_TREES)
+    return _votes_by_fold(Z, items, halves, seed, n_jobs, n_trees)
+
+
+def forest_votes_of_both(
+    Z: Matrix, items: CalibrationSet, folds: Folds, Z_new: Matrix, scorer: Rows, *, seed: int
+) -> tuple[Matrix, Matrix]:
+    """Return votes on the items and on new ones, each by the forest grown without one fold.
+
+    An item is left to the forest that has not seen its fold, a new one to that of ``scorer``. Votes
+    are mixed with a little of the class frequencies: no class is ruled out.
+    """
+    votes, new_votes = (np.empty((len(A), items.n_classes)) for A in (Z, Z_new))
+    for number, (train, test) in enumerate(folds):
+        forest, _, mass = _grown(Z, items, train, seed, None)
+        votes[test] = kernel.vote(forest, Z[test], mass, None)
+        new = scorer == number
+        if new.any():
+            new_votes[new] = kernel.vote(forest, Z_new[new], mass, None)
+    one_vote = _frequencies(items) / N_TREES
+    votes, new_votes = (
+        (_shares(Q, items) + one_vote) / (1 + 1 / N_TREES) for Q in (votes, new_votes)
+    )
+    return votes, new_votes
+
+
+def _votes_by_fold(
+    Z: Matrix,
+    items: CalibrationSet,
+    folds: Folds,
+    seed: int,
+    n_jobs: int | None,
+    n_trees: int = N_TREES,
+) -> Matrix:
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
+        forest, _, mass = _grown(Z, items, train, seed, n_jobs, n_trees)
+        return lambda test: kernel.vote(forest, Z[test], mass, n_jobs)
+
+    return _shares(out_of_sample(learn, folds, items.n_items), items)
+
+
+def _grown(
+    Z: Matrix,
+    items: CalibrationSet,
+    rows: Rows,
+    seed: int,
+    n_jobs: int | None,
+    n_trees: int = N_TREES,
+) -> tuple[kernel.Forest, NDArray[np.int32], kernel.LeafMass]:
+    """Grow a forest; splits count items (the core's forests do), leaves their weights."""
+    part = items.take(rows)
+    forest = kernel.fit_forest(
+        Z[rows],
+        part.codes,
+        part.n_classes,
+        n_estimators=n_trees,
+        min_samples_leaf=SMALLEST_LEAF,
+        random_state=seed,
+        n_jobs=n_jobs,
+    )
+    leaves = kernel.apply(forest, Z[rows], n_jobs)
+    mass = kernel.leaf_frequencies(forest, leaves, part.codes, part.n_classes, part.weight)
+    return forest, leaves, mass
+
+
+def _frequencies(items: CalibrationSet) -> Matrix:
+    mass = np.bincount(items.codes, items.weights, items.n_classes)
+    return mass / mass.sum()
+
+
+def _shares(votes: Matrix, items: CalibrationSet) -> Matrix:
+    """Scale votes to one; an item without any (every tree drew it) gets the class frequencies."""
+    total = votes.sum(axis=1, keepdims=True)
+    filled = np.tile(_frequencies(items), (votes.shape[0], 1))
+    return np.divide(votes, total, out=filled, where=total > 0)
+
+
+def boosted(Z: Matrix, items: CalibrationSet, folds: Folds, seed: int) -> Matrix:
+    """Return what gradient boosting says of each item, trained without the item's fold."""
+
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
+        # A column without any value cannot be binned.
+        known = ~np.isnan(Z[train]).all(axis=0)
+        model = HistGradientBoostingClassifier(
+            learning_rate=0.06,
+            max_iter=100,
+            max_leaf_nodes=12,
+            l2_regularization=1.0,
+            min_samples_leaf=int(np.clip(train.size // 40, 3, 20)),
+            early_stopping=False,
+            random_state=seed,
+        )
+        weight = None if items.weight is None else items.weight[train]
+        model.fit(Z[train][:, known], items.codes[train], sample_weight=weight)
+
+        def predict(test: Rows) -> Matrix:
+            Q = np.zeros((test.size, items.n_classes))
+            Q[:, model.classes_] = model.predict_proba(Z[test][:, known])
+            return Q
+
+        return predict
+
+    # Small sets gain nothing from threads, and on a busy machine waiting threads cost a lot.
+    with threadpool_limits(1, user_api="openmp"):
+        return out_of_sample(learn, folds, items.n_items)
