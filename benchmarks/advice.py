@@ -28,6 +28,8 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import hetcal
+from hetcal.data import CalibrationSet, Folds
+from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import (
     COLLECT_MORE,
     GLOBAL_IS_ENOUGH,
@@ -36,12 +38,10 @@ from hetcal.diagnosis import (
     RETRAIN,
     measure_prior_shift,
 )
-from hetcal.diagnosis.checks import check_training_rows
 from hetcal.diagnosis.candidates import best_of, cross_fitted_maps, retrained
-from hetcal.diagnosis.items import CalibrationItems
-from hetcal.datasets import make_hidden_heterogeneity
-from hetcal.heterogeneity.folds import fold_of
+from hetcal.diagnosis.checks import check_training_rows
 from hetcal.kernels.intervals import wilson_interval
+from hetcal.metrics.scores import brier_losses
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -204,14 +204,13 @@ LEAKS = {
 def one_leak(name: str, seed: int) -> dict:
     model, source, own = LEAKS[name]
     X, y, P = leak_draws(model, source, own, seed)
-    items = CalibrationItems.check(X, y, y_proba=P)
-    truth = np.eye(items.classes.shape[0])[items.codes]
-    fold = fold_of(items.codes, None, 5, np.random.default_rng(seed))
-    _, mapped = best_of(cross_fitted_maps(items, fold), truth, items.weights, fold)
-    brier = float(((mapped - truth) ** 2).sum(axis=1).mean())
-    alone = retrained(items.X, items, fold, with_boosting=True, seed=0, n_jobs=1)
-    _, honest = best_of(alone, truth, items.weights, fold)
-    alarm = check_training_rows(items, brier, honest) is not None
+    items = CalibrationSet.check(X, y, y_proba=P, caller="test")
+    folds = Folds.make(items.n_items, 5, seed=seed)
+    _, mapped = best_of(cross_fitted_maps(items, folds), items, folds)
+    brier = float(brier_losses(mapped, items.codes).mean())
+    alone = retrained(items, folds, with_boosting=True, seed=0, n_jobs=1)
+    _, best = best_of(alone, items, folds)
+    alarm = check_training_rows(items, brier, best) is not None
     return {"answer": "alarm" if alarm else "quiet", "right": int(alarm == own)}
 
 
@@ -254,7 +253,7 @@ def one_shift(name: str, seed: int) -> dict:
     P, P_new = data.y_proba, new.y_proba
     if case.useless_model:
         P, P_new = (two_columns(expit(0.3 * rng.standard_normal(n))) for n in (500, 1500))
-    items = CalibrationItems.check(data.X, data.y, y_proba=P)
+    items = CalibrationSet.check(data.X, data.y, y_proba=P, caller="test")
     X_new = new.X[kept] if case.with_features else None
     shift = measure_prior_shift(items, P_new[kept], X_new=X_new, random_state=seed)
     alarm = bool(shift.shifted.any())

@@ -21,11 +21,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import special
 
+from hetcal.data import Folds
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import honest
 from hetcal.heterogeneity.cells import net_of_cells
 from hetcal.heterogeneity.direction import studentised
-from hetcal.heterogeneity.folds import fold_of
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.null import benjamini_hochberg, null_p_values
 from hetcal.kernels.simplex import log_probabilities, zero_floor
@@ -40,11 +40,11 @@ def p_values(X, codes, P, *, n_null, seed=0, min_neighbors=20):
     """Test the whole set and the net's cells: `HiddenHeterogeneity.fit` without local forests."""
     items = honest.Items(P, codes, np.ones(len(codes)), None)
     log_proba = log_probabilities(P, zero_floor(P))
-    fold = fold_of(codes, None, 5, np.random.default_rng([seed, 0]))
+    folds = Folds.make(len(codes), 5, seed=[seed, 0])
     draws = honest.NullDraws(
         items,
         np.hstack([X, log_proba]).astype(np.float32),
-        CrossFittedMap(log_proba, codes, items.weight, fold),
+        CrossFittedMap(log_proba, codes, items.weight, folds),
         n_null=n_null,
         fold=None,
         seed=seed,

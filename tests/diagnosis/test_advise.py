@@ -13,6 +13,8 @@ from sklearn.naive_bayes import GaussianNB
 
 import hetcal
 from hetcal._exceptions import HetcalWarning
+from hetcal.data import CalibrationSet
+from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import (
     COLLECT_MORE,
     GLOBAL_IS_ENOUGH,
@@ -24,8 +26,6 @@ from hetcal.diagnosis import (
 )
 from hetcal.diagnosis.advise import judged
 from hetcal.diagnosis.measurements import Gain
-from hetcal.diagnosis.items import CalibrationItems
-from hetcal.datasets import make_hidden_heterogeneity
 
 
 def quick(data, y_proba=None, **options) -> Advice:
@@ -313,7 +313,7 @@ def changed(advice, items, **evidence):
 def test_retraining_names_the_best_of_the_models(retrain):
     data, advice = retrain
     noise = np.random.default_rng(0).uniform(0.4, 0.6, 600)
-    items = CalibrationItems.check(data.X, data.y, y_proba=noise)
+    items = CalibrationSet.check(data.X, data.y, y_proba=noise, caller="test")
     e = advice.evidence
     better = e.retraining_gain.value + 0.02
     hybrid = changed(
@@ -339,7 +339,7 @@ def test_retraining_names_the_best_of_the_models(retrain):
 @pytest.mark.parametrize("low", [-0.001, 0.0001])
 def test_a_hybrid_that_is_hardly_better_does_not_replace_plain_retraining(retrain, low):
     data, advice = retrain
-    items = CalibrationItems.check(data.X, data.y, y_proba=np.full(600, 0.5))
+    items = CalibrationSet.check(data.X, data.y, y_proba=np.full(600, 0.5), caller="test")
     plain = changed(advice, items, hybrid_over_retrained=Gain(0.001, low, 0.002))
     assert plain.verdict == RETRAIN
     assert plain.recommended == advice.evidence.best_retrained

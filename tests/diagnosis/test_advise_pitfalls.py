@@ -7,13 +7,13 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import hetcal
+from hetcal.data import CalibrationSet
+from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import COLLECT_MORE, LEAVE_IT, learning_curve, measure_prior_shift
 from hetcal.diagnosis.advise import judged
 from hetcal.diagnosis.checks import check_class_balance, check_column_order, check_unseen_classes
-from hetcal.diagnosis.sample_size import enough_items
 from hetcal.diagnosis.measurements import Gain
-from hetcal.diagnosis.items import CalibrationItems
-from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.diagnosis.sample_size import enough_items
 
 
 def quick(X, y, P, classes=None, **options):
@@ -40,7 +40,7 @@ def three():
 def two():
     """A small binary problem with its advice, to be judged with other evidence."""
     data = make_hidden_heterogeneity(120, heterogeneity=0.0, random_state=0)
-    items = CalibrationItems.check(data.X, data.y, y_proba=data.y_proba)
+    items = CalibrationSet.check(data.X, data.y, y_proba=data.y_proba, caller="test")
     return items, quick(data.X, data.y, data.y_proba)
 
 
@@ -79,7 +79,7 @@ def test_a_class_that_no_item_has_voids_the_advice(three):
 def test_a_class_that_is_hardly_announced_is_only_named(three):
     P = np.hstack([three.y_proba, np.full((200, 1), 1e-4)])
     P /= P.sum(axis=1, keepdims=True)
-    items = CalibrationItems.check(three.X, three.y, y_proba=P, classes=[0, 1, 2, 3])
+    items = CalibrationSet.check(three.X, three.y, y_proba=P, classes=[0, 1, 2, 3], caller="test")
     warning = check_unseen_classes(items)
     assert warning.code == "class-never-seen"
     assert not warning.voids
@@ -116,9 +116,9 @@ def test_swapped_columns_are_noticed_and_no_constant_is_recommended():
 def test_the_order_that_would_fit_is_named(order):
     K = len(order)
     data = make_hidden_heterogeneity(400, n_classes=K, heterogeneity=0.0, signal=5, random_state=1)
-    right = CalibrationItems.check(data.X, data.y, y_proba=data.y_proba)
+    right = CalibrationSet.check(data.X, data.y, y_proba=data.y_proba, caller="test")
     assert check_column_order(right) is None
-    wrong = CalibrationItems.check(data.X, data.y, y_proba=data.y_proba[:, order])
+    wrong = CalibrationSet.check(data.X, data.y, y_proba=data.y_proba[:, order], caller="test")
     assert f"read as {', '.join(map(str, order))}. Are" in check_column_order(wrong).text
     assert check_column_order(wrong).voids
     # A model that features alone replace may be as wrong as it likes.
@@ -129,9 +129,13 @@ def test_swapped_columns_of_a_rare_class():
     rng = np.random.default_rng(0)
     y = (np.arange(1500) < 22).astype(int)
     p = 1 / (1 + np.exp(-(2 * y - 1 + rng.normal(size=1500))))  # tells the classes well
-    items = CalibrationItems.check(np.zeros((1500, 1)), y, y_proba=np.column_stack([p, 1 - p]))
+    items = CalibrationSet.check(
+        np.zeros((1500, 1)), y, y_proba=np.column_stack([p, 1 - p]), caller="test"
+    )
     assert check_column_order(items).voids
-    right = CalibrationItems.check(np.zeros((1500, 1)), y, y_proba=np.column_stack([1 - p, p]))
+    right = CalibrationSet.check(
+        np.zeros((1500, 1)), y, y_proba=np.column_stack([1 - p, p]), caller="test"
+    )
     assert check_column_order(right) is None
 
 
@@ -143,7 +147,7 @@ def test_models_that_know_nothing_or_always_say_the_same_are_not_swapped(K):
         noise = rng.dirichlet(np.ones(K), y.shape[0])
         constant = np.tile(np.eye(K)[0], (y.shape[0], 1))
         for P in (noise, constant):
-            items = CalibrationItems.check(np.zeros((y.shape[0], 1)), y, y_proba=P)
+            items = CalibrationSet.check(np.zeros((y.shape[0], 1)), y, y_proba=P, caller="test")
             assert check_column_order(items) is None
 
 

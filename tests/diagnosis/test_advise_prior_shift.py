@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from hetcal._validation import check_proba
+from hetcal.data import CalibrationSet
+from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import correct_prior, estimate_prior, measure_prior_shift
 from hetcal.diagnosis.checks import check_class_balance
-from hetcal.diagnosis.items import CalibrationItems
-from hetcal.datasets import make_hidden_heterogeneity
 
 
 def shares(K):
@@ -52,7 +52,9 @@ def test_intervals_know_that_few_items_say_little():
     new = data.sample(500, random_state=1)
 
     def width(n):
-        items = CalibrationItems.check(data.X[:n], data.y[:n], y_proba=data.y_proba[:n])
+        items = CalibrationSet.check(
+            data.X[:n], data.y[:n], y_proba=data.y_proba[:n], caller="test"
+        )
         shift = measure_prior_shift(items, new.y_proba)
         assert not shift.shifted.any()
         return (shift.high - shift.low)[1]
@@ -74,7 +76,7 @@ def test_probabilities_that_say_nothing_show_no_shift(seed):
     """Smoothed maps and label frequencies differ a little; that is not to be blown up."""
     rng = np.random.default_rng(seed)
     y, P = (rng.random(300) < 0.2).astype(int), rng.random(300)
-    items = CalibrationItems.check(P[:, None], y, y_proba=P)
+    items = CalibrationSet.check(P[:, None], y, y_proba=P, caller="test")
     shift = measure_prior_shift(items, check_proba(rng.random(500)))
     assert not shift.shifted.any()
 
@@ -118,7 +120,7 @@ def test_probabilities_that_say_nothing_take_no_longer():
     new = data.sample(5000, random_state=1)
 
     def seconds(P, P_new):
-        items = CalibrationItems.check(data.X, data.y, y_proba=P)
+        items = CalibrationSet.check(data.X, data.y, y_proba=P, caller="test")
         start = time.process_time()
         measure_prior_shift(items, P_new)
         return time.process_time() - start
@@ -133,7 +135,7 @@ def behind_a_useless_model(seed, kept):
     data = make_hidden_heterogeneity(500, heterogeneity=0.0, random_state=seed)
     new = data.sample(1200, random_state=seed + 1000)
     left = rng.random(1200) < np.where(new.y == 1, kept, 1.0)
-    items = CalibrationItems.check(data.X, data.y, y_proba=flat(500, rng))
+    items = CalibrationSet.check(data.X, data.y, y_proba=flat(500, rng), caller="test")
     return items, new.X[left], flat(int(left.sum()), rng), new.y[left].mean()
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hetcal.data import CalibrationSet
 from hetcal.diagnosis.checks import check_repeated_rows
-from hetcal.diagnosis.items import CalibrationItems
 from hetcal.diagnosis.repeated_rows import repeated_rows
 
 
@@ -15,7 +15,7 @@ def items_of(X, *, y=None, p=None, groups=None):
     if p is None:  # a function of the features, as a classifier's are
         number = pd.DataFrame(X).apply(lambda column: pd.factorize(column)[0]).to_numpy(float)
         p = 1 / (1 + np.exp(-np.sin(number).sum(axis=1)))
-    return CalibrationItems.check(X, y, y_proba=p, groups=groups)
+    return CalibrationSet.check(X, y, y_proba=p, groups=groups, caller="test")
 
 
 def with_copies(X, n_copies, seed=0):

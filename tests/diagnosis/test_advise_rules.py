@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hetcal.calibration import HybridCalibrator
+from hetcal.data import CalibrationSet, Folds
+from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import advise
-from hetcal.diagnosis.snippet import recommended_call
-from hetcal.diagnosis.sample_size import enough_items
+from hetcal.diagnosis.candidates import best_of, retrained
 from hetcal.diagnosis.measurements import Gain, Potential
 from hetcal.diagnosis.measurements import _right_on_average as right_on_average
-from hetcal.diagnosis.candidates import best_of, retrained
-from hetcal.diagnosis.items import CalibrationItems
+from hetcal.diagnosis.sample_size import enough_items
+from hetcal.diagnosis.snippet import recommended_call
 from hetcal.diagnosis.verdicts import (
     COLLECT_MORE,
     GLOBAL_IS_ENOUGH,
@@ -27,8 +29,6 @@ from hetcal.diagnosis.verdicts import (
     decide,
     too_little_to_start,
 )
-from hetcal.calibration import HybridCalibrator
-from hetcal.datasets import make_hidden_heterogeneity
 
 YES, NO, UNSURE = Answer.YES, Answer.NO, Answer.UNSURE
 
@@ -86,7 +86,7 @@ def test_the_least_that_is_measured():
 
 
 def items_of(y, P, groups=None):
-    return CalibrationItems.check(np.zeros((len(y), 1)), y, y_proba=P, groups=groups)
+    return CalibrationSet.check(np.zeros((len(y), 1)), y, y_proba=P, groups=groups, caller="test")
 
 
 def test_gain_against_a_naive_loop():
@@ -142,7 +142,7 @@ def p_values_where_all_is_right(n_draws):
         rng = np.random.default_rng(seed)
         P = rng.dirichlet(np.ones(4), 120)
         y = (rng.uniform(size=(120, 1)) > P.cumsum(axis=1)).sum(axis=1)
-        p_values.append(right_on_average(np.log(P), items_of(y, P), seed)[2])
+        p_values.append(right_on_average(items_of(y, P), seed)[2])
     return np.array(p_values)
 
 
@@ -169,11 +169,12 @@ def test_hard_zeros_have_a_finite_potential():
 
 def test_the_best_is_chosen_without_the_item():
     truth = np.eye(2)[np.array([0, 0, 1, 1])]
-    fold = np.array([0, 0, 1, 1])
+    items = items_of([0, 0, 1, 1], np.full((4, 2), 0.5))
+    folds = Folds(np.array([0, 0, 1, 1]))
     # Each is perfect on one fold and useless on the other: chosen there, it is useless here.
     first, second = truth.copy(), truth.copy()
     first[:2], second[2:] = 1 - truth[:2], 1 - truth[2:]
-    _, chosen = best_of({"a": first, "b": second}, truth, np.ones(4), fold)
+    _, chosen = best_of({"a": first, "b": second}, items, folds)
     np.testing.assert_array_equal(chosen, 1 - truth)
 
 
@@ -181,7 +182,9 @@ def test_the_best_is_chosen_without_the_item():
 def test_the_call_to_retrain_takes_columns_of_text(best):
     table = pd.DataFrame({"a": ["x", "y"] * 20, "b": np.arange(40.0)})
     y, weight = np.array([0, 1] * 20), np.ones(40)
-    items = CalibrationItems.check(table, y, y_proba=np.full(40, 0.5), sample_weight=weight)
+    items = CalibrationSet.check(
+        table, y, y_proba=np.full(40, 0.5), sample_weight=weight, caller="test"
+    )
     call = recommended_call(best, items, shift=None, classes_given=False)
     names = {"X": table, "y": y, "X_new": table.head(3), "sample_weight": weight}
     exec(call, names)
@@ -194,7 +197,7 @@ def test_the_call_to_retrain_keeps_the_order_of_classes(best):
     X, classes = np.repeat([[0.0], [1.0]], 20, axis=0), ["no", "maybe", "gone"]
     y = np.repeat(["no", "maybe"], 20)
     P = np.full((40, 3), 1 / 3)
-    items = CalibrationItems.check(X, y, y_proba=P, classes=classes)
+    items = CalibrationSet.check(X, y, y_proba=P, classes=classes, caller="test")
     call = recommended_call(best, items, shift=None, classes_given=True)
     names = {"X": X, "y": y, "X_new": X, "classes": np.array(classes)}
     exec(call, names)
@@ -206,8 +209,8 @@ def test_boosting_meets_a_column_that_a_fold_has_no_value_of():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
     X[1:, 1] = np.nan
-    items = CalibrationItems.check(X, y, y_proba=np.full(60, 0.5))
-    said = retrained(X, items, np.arange(60) % 5, with_boosting=True, seed=0, n_jobs=None)
+    items = CalibrationSet.check(X, y, y_proba=np.full(60, 0.5), caller="test")
+    said = retrained(items, Folds(np.arange(60) % 5), with_boosting=True, seed=0, n_jobs=None)
     np.testing.assert_allclose(said["boosting"].sum(axis=1), 1)
 
 
@@ -227,7 +230,7 @@ def test_the_call_to_retrain_takes_what_scikit_learn_does_not(best, kind):
         first = table if kind == "names" else table.assign(a=np.arange(40.0))
         table, new = (t.set_axis([0, "b"], axis=1) for t in (first, first.head(4)))
     y = np.array([0, 1] * 20)
-    items = CalibrationItems.check(table, y, y_proba=np.full(40, 0.5))
+    items = CalibrationSet.check(table, y, y_proba=np.full(40, 0.5), caller="test")
     call = recommended_call(best, items, shift=None, classes_given=False)
     names = {"X": table, "y": y, "X_new": new}
     exec(call, names)
@@ -247,7 +250,7 @@ def test_the_call_to_retrain_leaves_out_empty_columns(best, kind):
     if kind == "polars":
         X = pytest.importorskip("polars").DataFrame({name: X[name].tolist() for name in X})
     y = np.arange(60) % 2
-    items = CalibrationItems.check(X, y, y_proba=np.full(60, 0.5))
+    items = CalibrationSet.check(X, y, y_proba=np.full(60, 0.5), caller="test")
     call = recommended_call(best, items, shift=None, classes_given=False)
     names = {"X": X, "y": y, "X_new": X[:4]}
     exec(call, names)

@@ -357,7 +357,7 @@ def test_a_rare_class_is_told_and_keeps_its_column():
 
 def test_wrong_input_is_refused(data):
     X, y, P = data.X, data.y, data.y_proba
-    with pytest.raises(ValueError, match="single row"):
+    with pytest.raises(ValueError, match="one class only"):
         compare(X[:1], y[:1], y_proba=P[:1], classes=[0, 1])
     with pytest.raises(ValueError, match="one class only"):
         compare(X, np.zeros(300, int), y_proba=P, classes=[0, 1])

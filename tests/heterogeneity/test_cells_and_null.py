@@ -8,7 +8,6 @@ from hypothesis.extra.numpy import arrays
 
 from hetcal.heterogeneity.cells import Balls, auto_radius, net_of_cells, smoothing_weights
 from hetcal.heterogeneity.direction import residual_direction, score_terms, studentised
-from hetcal.heterogeneity.folds import fold_of
 from hetcal.heterogeneity.null import (
     adjusted_among,
     benjamini_hochberg,
@@ -140,13 +139,3 @@ def test_direction_is_honest_and_points_the_right_way(fold):
     direction = residual_direction(Z, noise, np.eye(2)[noise] - 0.5, fold=folds)
     terms = ((np.eye(2)[noise] - 0.5) * direction).sum(axis=1)
     assert abs(terms.sum() / np.sqrt((terms**2).sum())) < 3
-
-
-def test_folds_keep_groups_together_and_share_the_classes():
-    rng = np.random.default_rng(0)
-    groups = rng.integers(0, 30, 200)
-    fold = fold_of(np.zeros(200, int), groups, 5, rng)
-    assert all(len(set(fold[groups == g])) == 1 for g in np.unique(groups))
-    codes = np.repeat([0, 1], [150, 50])
-    fold = fold_of(codes, None, 5, rng)
-    assert (np.bincount(fold[codes == 1]) == 10).all()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
+from hetcal.data import Folds
 from hetcal.heterogeneity.global_map import (
     CrossFittedMap,
     SplineBasis,
@@ -84,7 +85,7 @@ def test_quick_refit_is_the_full_fit(K):
     L, _, codes = law(500, K)
     weight = np.ones(500)
     fold = np.arange(500) % 5
-    crossfit = CrossFittedMap(L, codes, weight, fold)
+    crossfit = CrossFittedMap(L, codes, weight, Folds(fold))
     rng = np.random.default_rng(3)
     drawn = (rng.uniform(size=(500, 1)) >= crossfit.fitted.cumsum(1)[:, :-1]).sum(1)
     quick = crossfit.refit(drawn)
@@ -97,10 +98,10 @@ def test_quick_refit_is_the_full_fit(K):
 def test_cross_fitted_predictions_do_not_see_their_own_labels():
     L, _, codes = law(200, 2)
     fold = np.arange(200) % 5
-    before = CrossFittedMap(L, codes, np.ones(200), fold).proba
+    before = CrossFittedMap(L, codes, np.ones(200), Folds(fold)).proba
     changed = codes.copy()
     changed[fold == 0] = 1 - changed[fold == 0]
-    after = CrossFittedMap(L, changed, np.ones(200), fold).proba
+    after = CrossFittedMap(L, changed, np.ones(200), Folds(fold)).proba
     np.testing.assert_allclose(before[fold == 0], after[fold == 0], atol=1e-7)
     assert np.abs(before - after)[fold != 0].max() > 0.01
 

@@ -10,8 +10,8 @@ from sklearn.datasets import make_moons
 from sklearn.linear_model import LogisticRegression
 
 from hetcal import HiddenHeterogeneity, SimilarityCalibrator
-from hetcal.diagnosis import compare, learning_curve
 from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.diagnosis import compare, learning_curve
 from hetcal.heterogeneity import find_subgroups
 from hetcal.plotting import (
     ComparisonDisplay,

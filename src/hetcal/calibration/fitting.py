@@ -25,7 +25,7 @@ def fitted_to(calibrator: Any, items: CalibrationSet) -> Any:
     model = clone(calibrator)
     if "classes" in model.get_params(deep=False):
         model.set_params(classes=items.classes)
-    if hasattr(model, "fit_set"):
+    if _takes_sets(model, "fit", "fit_set"):
         return model.fit_set(items)
     named = items.arguments
     for name in ("sample_weight", "groups"):
@@ -36,7 +36,7 @@ def fitted_to(calibrator: Any, items: CalibrationSet) -> Any:
 
 def predicted_by(fitted: Any, items: CalibrationSet) -> Matrix:
     """Return what a fitted calibrator says of items that were checked already."""
-    if hasattr(fitted, "predict_set"):
+    if _takes_sets(fitted, "predict_proba", "predict_set"):
         return fitted.predict_set(items)
     Q = fitted.predict_proba(items.X, **{items.kind: items.output})
     return np.asarray(Q, dtype=np.float64)
@@ -73,3 +73,14 @@ def cross_fitted(
         return lambda test: predicted_by(fitted, items.take(test))
 
     return out_of_sample(learn, splits, items.n_items)
+
+
+def _takes_sets(model: Any, plain: str, with_set: str) -> bool:
+    """Say whether the method for checked sets does what the plain one does.
+
+    A user's subclass may have a ``fit`` or ``predict_proba`` of its own; that one counts.
+    """
+    for cls in type(model).__mro__:
+        if plain in vars(cls) or with_set in vars(cls):
+            return with_set in vars(cls)
+    return False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from hetcal._typing import Matrix, Rows
@@ -39,8 +41,14 @@ class _Features:
     def encoding(self, missing: str, allow_sparse: bool) -> tuple[FeatureEncoder, Any]:
         kind = (missing, allow_sparse)
         if kind not in self._encodings:
-            encoder = FeatureEncoder(missing=missing, allow_sparse=allow_sparse)
-            self._encodings[kind] = (encoder, encoder.fit_transform(self.given))
+            if allow_sparse and not sparse.issparse(self.given):
+                encoder, matrix = self.encoding(missing, False)
+                encoder = copy(encoder)  # new items may still come as a sparse matrix
+                encoder.allow_sparse = True
+            else:
+                encoder = FeatureEncoder(missing=missing, allow_sparse=allow_sparse)
+                matrix = encoder.fit_transform(self.given)
+            self._encodings[kind] = (encoder, matrix)
         return self._encodings[kind]
 
 

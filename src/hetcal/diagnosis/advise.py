@@ -26,7 +26,6 @@ from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
 from hetcal.diagnosis.reuse import check_given_hybrid
 from hetcal.diagnosis.sample_size import enough_items, items_needed
 from hetcal.diagnosis.snippet import AS_IT_IS, HYBRID, RETRAINED, recommended_call
-from hetcal.diagnosis.splits import refuse_single_row
 from hetcal.diagnosis.verdicts import (
     COLLECT_MORE,
     GO_LOCAL,
@@ -226,7 +225,6 @@ def advise(
         groups=groups,
         caller="advise",
     )
-    refuse_single_row(everyone, "advise")
     items = everyone.with_positive_weight()
     check_given_hybrid(hybrid, items, everyone)
     return advise_on(

@@ -20,7 +20,7 @@ from hetcal.calibration.fitting import fitted_to, predicted_by
 from hetcal.data import CalibrationSet
 from hetcal.data.folds import Split
 from hetcal.diagnosis.baselines import plain_baselines
-from hetcal.diagnosis.splits import make_splits, refuse_single_row
+from hetcal.diagnosis.splits import make_splits
 from hetcal.metrics.scores import brier_losses, log_losses
 
 # Called as progress(steps done, steps in all, what was done last).
@@ -213,7 +213,6 @@ def cross_validated_set(
     caller: str = "cross_validated",
 ) -> CrossValidated:
     """Do what :func:`cross_validated` does, on items that were checked already."""
-    refuse_single_row(items, caller)
     calibrators = named_calibrators(methods, items.has_features, random_state, caller)
     plain = _named_baselines(baselines, items.has_features, random_state, caller)
     double = sorted(set(calibrators) & set(plain))

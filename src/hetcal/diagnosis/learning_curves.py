@@ -23,7 +23,7 @@ from hetcal.diagnosis.cross_validation import (
     run_splits,
 )
 from hetcal.diagnosis.extrapolation import MoreData, gain_of_more_data
-from hetcal.diagnosis.splits import make_splits, nested_parts, refuse_single_row
+from hetcal.diagnosis.splits import make_splits, nested_parts
 from hetcal.metrics.means import covariance, mean_and_error
 
 _MOST_SIZES = 6
@@ -169,7 +169,6 @@ def learning_curve(
         groups=groups,
         caller="learning_curve",
     )
-    refuse_single_row(items, "learning_curve")
     return curve_of(
         items,
         named_calibrators(methods, items.has_features, random_state, "learning_curve"),

@@ -15,15 +15,6 @@ from hetcal.data import CalibrationSet
 from hetcal.data.folds import Split
 
 
-def refuse_single_row(items: CalibrationSet, caller: str) -> None:
-    """Raise where nothing can be learned from some items and tested on others."""
-    if items.n_items < 2:
-        raise ValueError(
-            f"{caller} got a single row; it learns from some items and tests on others. "
-            "Pass at least two items of each class, better a hundred."
-        )
-
-
 def make_splits(
     items: CalibrationSet,
     cv: Any = 5,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
 from hetcal._validation.containers import as_frame
 
@@ -83,7 +84,11 @@ def columns_of(table: Any) -> list[Column]:
     (None, ['north', 'south'], array([0, 1]))
     """
     encoder = FeatureEncoder().fit(table)
-    matrix = np.asarray(encoder.transform(table))
+    return encoded_columns(table, encoder, np.asarray(encoder.transform(table)))
+
+
+def encoded_columns(table: Any, encoder: FeatureEncoder, matrix: Matrix) -> list[Column]:
+    """Return the named columns of a table that was encoded already."""
     frame = as_frame(table)
     names = (
         [str(name) for name in frame.columns]

@@ -31,6 +31,7 @@ from hetcal.heterogeneity.conditions import (
     Condition,
     candidate_conditions,
     columns_of,
+    encoded_columns,
     short,
 )
 from hetcal.heterogeneity.global_map import CrossFittedMap
@@ -180,7 +181,7 @@ def subgroups_of(
     random_state: int = 0,
 ) -> pd.DataFrame:
     """Do what :func:`find_subgroups` does, on items that were checked already."""
-    X, names = checked.X, checked.classes
+    names = checked.classes
     items = _Labelled.read(
         checked.codes, checked.proba, checked.weights, checked.groups, random_state
     )
@@ -188,7 +189,7 @@ def subgroups_of(
     measured, searched = next(iter(halves))
     if min_count is None:
         min_count = max(_LEAST_COUNT, int(_LEAST_SHARE * len(searched)))
-    columns = columns_of(X)
+    columns = encoded_columns(checked.X, checked.encoder(), checked.features())
     rules = _search(items, columns, searched, max_conditions, max_subgroups, min_count)
     rows = []
     for conditions, k in rules:

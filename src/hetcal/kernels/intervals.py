@@ -25,5 +25,6 @@ def wilson_interval(share: Matrix, n: Matrix, confidence: float = 0.95) -> tuple
     n = np.asarray(n, dtype=np.float64)
     middle = (n * share + z2 / 2) / (n + z2)
     half = np.sqrt(z2 * (n * share * (1 - share) + z2 / 4)) / (n + z2)
-    # The half width at n = 0 is exactly the whole range; rounding must not leave [0, 1].
-    return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
+    # Rounding must neither leave [0, 1] nor the share itself outside.
+    low, high = np.minimum(middle - half, share), np.maximum(middle + half, share)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

@@ -20,7 +20,6 @@ from hetcal._validation import (
 )
 from hetcal._validation.containers import as_frame
 from hetcal.data import CalibrationSet
-from hetcal.diagnosis.splits import refuse_single_row
 from hetcal.metrics.scores import expected_cost
 
 
@@ -51,7 +50,6 @@ def calibration_items(
         groups=groups,
         caller="diagnose",
     )
-    refuse_single_row(items, "diagnose")
     rows = np.flatnonzero(items.weights > 0)
     moment = None
     if time is not None:

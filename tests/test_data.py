@@ -1,0 +1,133 @@
+"""The calibration set, its folds, and the one loop that predicts out of sample."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+import hetcal._validation.features as features_module
+from hetcal import HybridCalibrator, diagnose
+from hetcal.data import CalibrationSet, Folds, out_of_sample
+from hetcal.datasets import make_hidden_heterogeneity
+
+
+def checked(n=40, seed=0, X=None, **named):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(3), n)
+    y = np.array(["a", "b", "c"])[np.arange(n) % 3]
+    return CalibrationSet.check(
+        rng.normal(size=(n, 2)) if X is None else X, y, y_proba=P, caller="test", **named
+    )
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, pl.DataFrame, sparse.csr_array])
+def test_a_part_holds_the_same_rows_of_everything(container):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 2))
+    weight, groups = rng.uniform(0.1, 0.4, 40), np.arange(40) // 4
+    items = checked(X=container(X), sample_weight=weight, groups=groups)
+    rows = np.array([30, 3, 2, 17])
+    part = items.take(rows)
+    allow_sparse = container is sparse.csr_array
+    encoded = part.features(allow_sparse=allow_sparse)
+    np.testing.assert_array_equal(encoded.toarray() if allow_sparse else encoded, X[rows])
+    assert type(part.X) is type(items.X)
+    np.testing.assert_array_equal(part.codes, items.codes[rows])
+    np.testing.assert_array_equal(part.scores.log_proba, items.scores.log_proba[rows])
+    np.testing.assert_array_equal(part.weight, weight[rows])
+    # Weights below one on average are scaled once, for the whole set.
+    np.testing.assert_allclose(part.counts, (weight / weight.mean())[rows])
+    np.testing.assert_array_equal(part.groups, [2, 0, 0, 1])
+    again = part.take(np.array([1, 0]))
+    np.testing.assert_array_equal(again.rows, [3, 30])
+    np.testing.assert_array_equal(again.labels, items.labels[[3, 30]])
+
+
+def test_a_part_without_a_class_keeps_its_column():
+    items = checked()
+    part = items.take(items.codes != 1)
+    assert part.n_classes == 3
+    assert part.onehot.shape == (part.n_items, 3)
+    np.testing.assert_array_equal(part.unseen, [False, True, False])
+
+
+def test_items_of_weight_zero_leave_no_trace_in_the_encoding():
+    X = np.array([[1.0], [np.nan], [3.0], [100.0], [100.0], [100.0]])
+    weight = np.array([1.0, 1, 1, 0, 0, 0])
+    items = CalibrationSet.check(
+        X, [0, 1, 0, 1, 0, 1], y_proba=np.full((6, 2), 0.5), sample_weight=weight, caller="test"
+    )
+    kept = items.with_positive_weight()
+    assert kept.n_items == 3
+    assert kept.features("impute")[1, 0] == 2.0
+    assert items.features("impute")[1, 0] == 100.0
+
+
+def test_folds_are_balanced_whole_and_repeatable():
+    groups = np.repeat(np.arange(30), np.random.default_rng(0).integers(1, 9, 30))
+    folds = Folds.make(len(groups), 5, seed=3, groups=groups)
+    sizes = np.bincount(folds.number)
+    assert np.ptp(sizes) <= 8
+    assert all(len(set(folds.number[groups == g])) == 1 for g in range(30))
+    np.testing.assert_array_equal(
+        folds.number, Folds.make(len(groups), 5, seed=3, groups=groups).number
+    )
+    assert (Folds.make(100, 5, seed=0).number != Folds.make(100, 5, seed=1).number).any()
+    assert len(Folds.make(3, 5, seed=0)) == 3
+
+
+def test_every_item_is_predicted_once_by_those_that_have_not_seen_it():
+    folds = Folds.make(23, 4, seed=0)
+
+    def learn(train):
+        def predict(test):
+            assert not set(train) & set(test)
+            return np.column_stack([test, np.full(len(test), len(train))]).astype(float)
+
+        return predict
+
+    predicted = out_of_sample(learn, folds, 23)
+    np.testing.assert_array_equal(predicted[:, 0], np.arange(23))
+    np.testing.assert_array_equal(predicted[:, 1], 23 - np.bincount(folds.number)[folds.number])
+
+
+def test_items_that_no_split_tests_have_no_prediction():
+    split = [(np.array([0, 1]), np.array([3]))]
+    predicted = out_of_sample(lambda _: lambda test: np.ones((2, len(test), 3)), split, 4)
+    assert predicted.shape == (2, 4, 3)
+    assert np.isnan(predicted[:, :3]).all()
+    assert (predicted[:, 3] == 1).all()
+    with pytest.raises(ValueError, match="no split"):
+        out_of_sample(lambda _: lambda test: test, [], 4)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Count what is checked and what is encoded."""
+    calls = {"check": 0, "fit": 0}
+    check, fit = CalibrationSet.check.__func__, features_module.FeatureEncoder.fit
+
+    def counting_check(cls, *args, **named):
+        calls["check"] += 1
+        return check(cls, *args, **named)
+
+    def counting_fit(self, X):
+        calls["fit"] += 1
+        return fit(self, X)
+
+    monkeypatch.setattr(CalibrationSet, "check", classmethod(counting_check))
+    monkeypatch.setattr(features_module.FeatureEncoder, "fit", counting_fit)
+    return calls
+
+
+def test_a_hybrid_checks_and_encodes_once(counted):
+    data = make_hidden_heterogeneity(120, random_state=0)
+    HybridCalibrator(n_estimators=5).fit(data.X, data.y, y_proba=data.y_proba)
+    assert counted == {"check": 1, "fit": 1}
+
+
+def test_a_diagnosis_checks_once_and_encodes_once_per_way_of_treating_missing_values(counted):
+    data = make_hidden_heterogeneity(200, random_state=0)
+    diagnose(data.frame(), data.y, y_proba=data.y_proba)
+    assert counted == {"check": 1, "fit": 2}
