@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._exceptions import HetcalWarning
+from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._validation import (
     FeatureEncoder,
     check_groups,
@@ -312,7 +312,7 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
                 f"(reliance_on_model_ = {self.reliance_on_model_:.2f}). Consider retraining the "
                 "classifier on data that includes them.",
                 HetcalWarning,
-                stacklevel=3,
+                stacklevel=levels_to_caller(),
             )
 
     def _table(self, said: Matrix, problem: Problem) -> pd.DataFrame:
