@@ -17,6 +17,7 @@ from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from hetcal._threads import ThreadSafe
 from hetcal._validation import (
     check_columns_match_classes,
     check_labels,
@@ -58,7 +59,7 @@ class Scores:
         return cls(np.exp(log_proba), log_proba)
 
 
-class BaseCalibrator(TablesAsColumns, BaseEstimator, ABC):
+class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
     """Common ground of global and similarity-based calibrators.
 
     Parameters

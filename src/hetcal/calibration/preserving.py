@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from hetcal._threads import on_snapshot
 from hetcal._validation import check_groups, check_sample_weight
 from hetcal.calibration.base import BaseCalibrator, Matrix, Scores
 from hetcal.calibration.hybrid.problem import make_folds
@@ -137,16 +138,19 @@ class LabelPreserving(BaseCalibrator):
         return keep_top(self.calibrator_.out_of_sample_proba_, self.top_)
 
     @available_if(_inner_has("support"))
+    @on_snapshot
     def support(self, X: Any, **options: Any) -> Any:
         """Return how much calibration data stands behind each item; as the calibrator's."""
         return self.calibrator_.support(X, **options)
 
     @available_if(_inner_has("effective_sample_size"))
+    @on_snapshot
     def effective_sample_size(self, X: Any, **options: Any) -> Any:
         """Return how many equal votes each item's vote is worth; as the calibrator's."""
         return self.calibrator_.effective_sample_size(X, **options)
 
     @available_if(_inner_has("evidence"))
+    @on_snapshot
     def evidence(self, X: Any, **options: Any) -> Any:
         """Return the calibration items that voted for each item; as the calibrator's."""
         return self.calibrator_.evidence(X, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from copy import copy
 from numbers import Real
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._exceptions import SupportWarning
+from hetcal._exceptions import SupportWarning, levels_to_caller
 from hetcal._validation import (
     check_groups,
     check_labels,
@@ -419,6 +420,7 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
             joined = np.concatenate([before, weight])
         else:
             joined = None
+        self.similarity_ = copy(self.similarity_)
         self.similarity_.extend(self.space_.join(features, scores))
         self.voters_ = Voters(np.concatenate([old.codes, codes]), old.n_classes, joined)
         self.scores_ = Scores(
@@ -498,7 +500,7 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
                 f"{int(alone.sum())} of {total.shape[0]} samples have no calibration support; "
                 "their uncalibrated probabilities are returned.",
                 SupportWarning,
-                stacklevel=3,
+                stacklevel=levels_to_caller(),
             )
             Q = P.copy()
             Q[~alone] = ballot.mass[~alone] / total[~alone, None]
