@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from hetcal._threads import on_snapshot
 from hetcal._validation import check_groups, check_sample_weight
@@ -121,7 +121,6 @@ class LabelPreserving(BaseCalibrator):
         X, y_proba, logits, **options
             As the calibrator's own.
         """
-        check_is_fitted(self, "calibrator_")
         top = self._top(self._new_scores(X, y_proba, logits))
         said = self.calibrator_.predict_proba(X, y_proba=y_proba, logits=logits, **options)
         if isinstance(said, tuple):

@@ -458,9 +458,8 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
             del self.feature_names_in_  # of an earlier fit
 
     def _new_items(self, X: Any, y_proba: Any, logits: Any) -> tuple[Any, Scores]:
-        check_is_fitted(self, "similarity_")
-        self._require_features(X)
         scores = self._new_scores(X, y_proba, logits)
+        self._require_features(X)
         return self.space_.encode(X), scores
 
     def _threshold(self, scores: Scores, given: Any) -> Matrix | None:

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._validation import (
@@ -238,9 +237,8 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
         return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
 
     def _new_items(self, X: Any, y_proba: Any, logits: Any) -> tuple[Matrix, Scores]:
-        check_is_fitted(self, "weights_")
-        self._require_features(X)
         scores = self._new_scores(X, y_proba, logits)
+        self._require_features(X)
         return self.encoder_.transform(X), scores
 
     def _support(
