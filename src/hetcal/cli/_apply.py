@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetcal.cli import _options as options
-from hetcal.cli._console import errors
+from hetcal.cli._console import errors, print_json
 from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def apply(
         facts |= {"columns": written.names, "flags": written.counts}
         if engine == Engine.dask:
             facts |= {"engine": "dask", "parts": written.n_parts}
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(json.dumps(facts, indent=2))
     elif not quiet:
         _show(written, out, seconds)
 
@@ -237,4 +237,4 @@ def _show(written: Any, out: str, seconds: float) -> None:
     for flag, count in written.counts.items():
         if count:
             share = count / written.n_rows
-            console.print(f"  {flag:<17} {count:>12,} rows ({share:.1%})", markup=False)
+            console.print(f"  {flag:<17} {count:>12,} rows ({share:.1%})")
