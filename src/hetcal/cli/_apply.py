@@ -85,6 +85,7 @@ def apply(
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
     overwrite: options.Overwrite = False,
+    verbatim: options.Verbatim = False,
     engine: Annotated[
         Engine,
         typer.Option(
@@ -134,7 +135,7 @@ def apply(
         raise InputError("--json and -o - both write to standard output. Write to a file.")
     adding = {"columns": columns, "prefix": prefix, "leave_missing": leave_missing}
     reading = {"format": format, "encoding": encoding, "decimal": decimal}
-    writing = {"format": out_format, "overwrite": overwrite}
+    writing = {"format": out_format, "overwrite": overwrite, "verbatim": verbatim}
     sizes = {"batch_rows": batch_rows, "only_new": only_new}
     started = time.perf_counter()
     with bar(f"Loading {model}", quiet=quiet or as_json) as say:

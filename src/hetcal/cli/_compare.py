@@ -60,6 +60,7 @@ def compare(
             rich_help_panel="Files",
         ),
     ] = None,
+    verbatim: options.Verbatim = False,
     max_rows: options.MaxRows = options.MAX_ROWS,
     format: options.Format = None,
     encoding: options.Encoding = "utf-8",
@@ -89,7 +90,7 @@ def compare(
         "drop_missing": drop_missing,
     }
     from hetcal.io.whole import write_whole
-    from hetcal.io.writing import check_target
+    from hetcal.io.writing import TableWriter, check_target
 
     to_stdout = json == "-"
     for path in (out, None if to_stdout else json):
@@ -117,7 +118,8 @@ def compare(
     frame = comparison.frame()
     frame["items"], frame["rows_read"] = problem.n_items, problem.n_read
     if out is not None:
-        write_whole(out, frame.to_csv(index=False, lineterminator="\n"))
+        with TableWriter(out, format="csv", overwrite=True, verbatim=verbatim) as written_table:
+            written_table.write({name: frame[name].to_numpy() for name in frame.columns})
     if json is not None:
         text = to_json.dumps(_records(frame), indent=2)
         if to_stdout:
