@@ -160,3 +160,13 @@ def test_inspect_of_a_crafted_description(place, value, folder, call, tmp_path, 
     assert code == 0 or (code == 1 and shown.err.startswith("error: crafted.hetcal: "))
     assert call("inspect", tmp_path / "crafted.hetcal", "--json") == 0
     assert_harmless(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("name", "value"), [("output", None), ("features", ["nope"])])
+def test_apply_with_crafted_columns(name, value, folder, call, tmp_path, capsys):
+    content, arrays = container.read(folder / "global.hetcal")
+    content = json.loads(json.dumps({k: v for k, v in content.items() if k != "arrays"}))
+    content["metadata"]["table"][name] = value
+    container.write(tmp_path / "crafted.hetcal", content, list(arrays))
+    assert call("apply", tmp_path / "crafted.hetcal", folder / "loans.csv", "-o", "-") == 1
+    assert capsys.readouterr().err.startswith("error: crafted.hetcal: what it says about the col")

@@ -415,3 +415,14 @@ def test_a_quote_that_is_never_closed_names_the_line(tmp_path):
     path.write_text('a,b\n1,"2\n' + "3,4\n" * 40_000)
     with pytest.raises(InputError, match=r"line \d+ cannot be read: field larger.*never closed"):
         read_table(path)
+
+
+def test_a_damaged_page_of_our_own_parquet_is_noticed(tmp_path):
+    path = tmp_path / "t.parquet"
+    with TableWriter(path) as table:
+        table.write({"a": np.random.default_rng(0).normal(size=1000)})
+    content = bytearray(path.read_bytes())
+    content[3000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_table(path)

@@ -49,7 +49,7 @@ class Piece:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.path) as file:
+        with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
             any_yet = False
             for batch in file.iter_batches(batch_rows, row_groups=list(self.row_groups)):
                 any_yet = True
