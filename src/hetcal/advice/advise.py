@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import _safe_indexing
 
+from hetcal._printable import printable
 from hetcal._validation import (
     check_columns_match_classes,
     check_logits,
@@ -124,7 +125,7 @@ class Advice:
         return words.as_dict(self)
 
     def __str__(self) -> str:
-        return words.report(self)
+        return printable(words.report(self))
 
 
 def advise(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hetcal.cli import _paper_figures
-from hetcal.cli._console import errors, results
+from hetcal.cli._console import errors, print_json, results
+from hetcal.cli._working import tell_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ def table(
     if as_json:
         from hetcal.experiments.tables import summary_table
 
-        typer.echo(summary_table(found).to_json(orient="records", indent=1))
+        print_json(summary_table(found).to_json(orient="records", indent=1))
     else:
         from hetcal.cli._paper_table import print_tables
 
@@ -117,11 +118,11 @@ def run_all(
     store = Store(folder)
     wanted, left_out = _that_can_be_had(everything(_names(extra), trials), store)
     for line in left_out:
-        errors().print(f"Left out: {line}", markup=False, soft_wrap=True)
+        tell_line(errors(), f"Left out: {line}")
     run_with_progress(wanted, store, jobs)
-    results().print(f"Trials are there: {store.folder}", markup=False, soft_wrap=True)
+    tell_line(results(), f"Trials are there: {store.folder}")
     if figures and find_spec("matplotlib") is None:
-        errors().print("No figures: install 'hetcal[paper]' first.", markup=False)
+        errors().print("No figures: install 'hetcal[paper]' first.")
     elif figures:
         _draw_all(store, trials)
 
@@ -145,7 +146,7 @@ def export(
     from hetcal.experiments.store import Store
 
     for path in Store(folder).export(target):
-        typer.echo(path)
+        tell_line(results(), str(path))
 
 
 _paper_figures.register(paper_app)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hetcal.cli._console import errors, results
+from hetcal.cli._working import tell, tell_line
 
 _RESULTS = "Where results are kept. Default: HETCAL_RESULTS, else a folder in the user's cache."
 
@@ -56,7 +57,7 @@ def figure(
 
     if name is None:
         for known in figure_names():
-            typer.echo(f"{known:20}  {figure_title(known)}")
+            tell_line(results(), f"{known:20}  {figure_title(known)}")
         return
     figure_title(name)  # an unknown name is refused before anything is run
     store = Store(folder)
@@ -71,7 +72,7 @@ def figure(
     with WholeFile(target) as stream:
         drawn.figure.savefig(stream, format=_format(target), dpi=130)
     drawn.keep_facts(store.folder, name)
-    results().print(f"{figure_title(name)}: {target}", markup=False, soft_wrap=True)
+    tell_line(results(), f"{figure_title(name)}: {target}")
 
 
 def page(
@@ -101,15 +102,15 @@ def page(
     if figures != "none" and not check:
         pictures = docs / "_static" / "paper"
         for line in draw_pictures(folder, pictures, which=figures, progress=_say):
-            typer.echo(line)
+            tell_line(results(), line)
     text = page_text(folder)
     if check:
         if not target.is_file() or target.read_text(encoding="utf-8") != text:
             raise ValueError(f"{target} does not say what {folder} holds. Run: hetcal paper page")
-        typer.echo(f"{target} is up to date.")
+        tell_line(results(), f"{target} is up to date.")
         return
     write_whole(target, text)
-    typer.echo(target)
+    tell_line(results(), str(target))
 
 
 def _format(target: Path) -> str:
@@ -119,4 +120,4 @@ def _format(target: Path) -> str:
 def _say(text: str) -> None:
     console = errors()
     if console.is_terminal:
-        console.print(text, markup=False)
+        tell(console, text)

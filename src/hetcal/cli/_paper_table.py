@@ -37,9 +37,9 @@ def print_tables(console: Console, found: pd.DataFrame, methods: Sequence[str]) 
         }
         if not ours:
             continue
-        console.print(f"\n[bold]{title}[/], {_setting(found)}", soft_wrap=True)
+        console.print(f"\n[bold]{title}[/], {_setting(found)}", soft_wrap=True, markup=True)
         for part in _parts(shown, console.width):
-            console.print(_table(ours, part, hidden))
+            console.print(_table(ours, part, hidden), markup=True)
     for line in _agreement(cells):
         console.print(line, soft_wrap=True)
 
@@ -62,7 +62,6 @@ def print_status(console: Console, trials: Sequence[Trial], store: Store) -> Non
         f"{len(trials) - len(todo)} of {len(trials)} trials are in {store.folder}; about "
         f"{_duration(sum(expected.values()))} of processor time is left.",
         soft_wrap=True,
-        markup=False,
     )
 
 

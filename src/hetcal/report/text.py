@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from hetcal._printable import printable
 from hetcal.report import model
 
 _MOST_GROUPS = 5
@@ -11,17 +12,16 @@ _MOST_GROUPS = 5
 
 def text(report: model.Report, *, width: int = 80) -> str:
     """Return the report in lines of at most ``width`` characters."""
-    return "\n".join(
-        [
-            *verdict_lines(report, width),
-            "",
-            *comparison_lines(report),
-            *subgroup_lines(report, width),
-            *test_lines(report),
-            *support_lines(report),
-            *warning_lines(report, width),
-        ]
-    ).rstrip()
+    lines = [
+        *verdict_lines(report, width),
+        "",
+        *comparison_lines(report),
+        *subgroup_lines(report, width),
+        *test_lines(report),
+        *support_lines(report),
+        *warning_lines(report, width),
+    ]
+    return printable("\n".join(lines).rstrip())
 
 
 def verdict_lines(r: model.Report, width: int = 80) -> list[str]:
