@@ -22,10 +22,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from hetcal.experiments.contest import CELL_SETS, contest, contest_trials, geometric_mean
-from hetcal.experiments.runner import GroupDone, run_trials
-from hetcal.experiments.settings import BASELINES
-from hetcal.experiments.store import Store
+from hetcal.paper.contest import CELL_SETS, contest, contest_trials, geometric_mean
+from hetcal.paper.runner import GroupDone, run_trials
+from hetcal.paper.settings import BASELINES
+from hetcal.paper.store import Store
 
 RIVALS = {
     "global": "the maps of p alone",

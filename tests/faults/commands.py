@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import hetcal
-from hetcal.experiments.settings import Trial
+from hetcal.paper.settings import Trial
 
 TRIAL = Trial("moons", "NB", 300, 0, "Platt")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hetcal.calibration import list_calibrators
-from hetcal.experiments.settings import PAPER_METHODS
+from hetcal.paper.settings import PAPER_METHODS
 from hetcal.plotting._style import METHOD_STYLES, PRINTED_NAMES, method_style
 
 # Machado, Oliveira and Fernandes (2009), severity 1: what is seen, in linear RGB.
