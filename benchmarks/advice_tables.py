@@ -15,8 +15,8 @@ import warnings
 
 import hetcal
 from hetcal.metrics import brier_score
-from hetcal.paper.contest import CELL_SETS
 from hetcal.paper.data import trial_data
+from hetcal.paper.hindsight import CELL_SETS
 
 HEAD = "data set", "classifier", "items", "verdict", "global gain", "local gain", "as it is", "map"
 

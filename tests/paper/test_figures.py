@@ -102,14 +102,39 @@ def test_improvements_against_a_plain_loop(folder):
     points = improvement.improvements(table)
     assert set(points["method"]) == {"Platt / TS", "SWC", "SWC-HH", "hybrid"}
     index = table.set_index(["classifier", "seed", "method"])
-    part = points[(points["method"] == "SWC") & (points["measure"] == "honest local")]
+    part = points[(points["method"] == "SWC") & (points["measure"] == "out-of-bag local")]
     assert len(part) == 18
     for row in part.itertuples():
         before = index.loc[(row.classifier, row.seed, "Uncal."), "brier"]
         after = index.loc[(row.classifier, row.seed, "SWC"), "brier"]
         assert row.improvement == pytest.approx(before - after)
-        honest = index.loc[(row.classifier, row.seed, "hh-honest"), "hh_local"]
-        assert row.hh == pytest.approx(honest)
+        local = index.loc[(row.classifier, row.seed, "hh-oob"), "hh_local"]
+        assert row.hh == pytest.approx(local)
+
+
+def test_correlations_and_slope_against_their_definitions():
+    rng = np.random.default_rng(0)
+    hh = rng.uniform(size=40)
+    gain = 2 * hh + rng.normal(scale=0.3, size=40)
+    points = pd.DataFrame({"hh": hh, "improvement": gain, "measure": "published", "row": "binary"})
+    flat = points.assign(hh=0.1, method="no variation")
+    few = points.iloc[:2].assign(method="two points")
+    [found] = improvement.correlations(
+        pd.concat([points.assign(method="SWC"), flat, few])
+    ).itertuples()
+    a, b = hh - hh.mean(), gain - gain.mean()
+    assert found.pearson == pytest.approx((a @ b) / np.sqrt((a @ a) * (b @ b)))
+    ranks = [np.argsort(np.argsort(values)).astype(float) for values in (hh, gain)]
+    assert found.spearman == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    assert found.slope == pytest.approx((a @ gain) / (a @ a))
+
+
+def test_learning_curves_are_named_as_in_the_paper(folder):
+    figure = draw_figure("learning-curves", results=folder).figure
+    names = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert names == {
+        *("Uncal.", "Platt", "Iso Reg", "Hist bin", "SBA-10", "SBAW-10", "SWC", "SWC-HH", "hybrid"),
+    }
 
 
 def test_trials_are_those_that_the_figure_shows(folder):
@@ -147,14 +172,13 @@ class TestDigits:
     """Figures 5 and 6, on the first trial."""
 
     def test_images_are_scaled_as_the_split_is(self, digits):
-        np.testing.assert_allclose(digits.scaled(digits.images), digits.split.X_test, atol=1e-9)
+        split = paper_split("mnist-1v7", 0, 3000)
+        np.testing.assert_allclose(digits.scaled(digits.images), split.X_test, atol=1e-9)
 
     def test_swc_lowers_the_true_class_for_all_five(self, digits):
         low = support_low.lowest_support(digits)
         assert (low["after"] < low["before"]).all()
-        X, P = digits.split.X_test, digits.classifier.predict_proba(digits.split.X_test)
-        support = digits.swc.support(X, y_proba=P)
-        np.testing.assert_allclose(low["support"], np.sort(support)[:5])
+        np.testing.assert_allclose(low["support"], np.sort(digits.support(digits.images))[:5])
 
     def test_support_falls_when_items_are_turned(self, digits):
         upright, none = rotation.support_after_rotation(digits, 0.0)

@@ -3,17 +3,13 @@
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from tests.paper.made_up import results_like_the_paper, write
 
 from hetcal.cli import main
 from hetcal.paper.page import page_text
-from hetcal.paper.page.deviations import (
-    DETERMINISTIC,
-    explain,
-    explain_inexact,
-    is_off,
-)
+from hetcal.paper.page.deviations import DETERMINISTIC, deviations, is_off
 from hetcal.paper.published import published_table
 from hetcal.paper.store import load_results
 from hetcal.paper.tables import summary_table
@@ -81,29 +77,58 @@ def test_few_trials_are_not_counted(tmp_path):
     assert "2 trials." in text
 
 
-def test_deviations_follow_from_the_black_box_where_it_is_off(folder):
+def test_deviations_stand_beside_what_the_classifier_is_off_by(folder):
     changed = load_results(folder, "mnist-4v9")
     changed.loc[changed["classifier"] == "GBT", "brier"] += 0.1
     changed.loc[(changed["classifier"] == "NB") & (changed["method"] == "Hist bin"), "brier"] += 0.1
     cells = summary_table(changed)
-    found = explain(cells)
-    assert len(found) == is_off(cells).sum() == 9
-    boxes = found["cause"].str.startswith("The black box itself differs")
-    assert set(found[boxes]["classifier"]) == {"GBT"}
-    [histogram] = found[~boxes].itertuples()
-    assert histogram.method == "Hist bin"
-    assert "bins" in histogram.cause
+    text = deviations(cells)
+    assert is_off(cells).sum() == 9
+    assert text[0].startswith("9 cells")
+    rows = _rows(text[2])
+    assert {(row[1], row[-1]) for row in rows} == {("GBT", "+0.1000"), ("NB", "+0.0000")}
+    assert [row[2] for row in rows if row[1] == "NB"] == ["Hist bin"]
 
 
 def test_deterministic_scores_that_are_not_the_published_ones_are_listed(folder):
     changed = load_results(folder, "mnist-4v9")
     changed.loc[(changed["classifier"] == "GBT"), "brier"] += 0.001
     changed.loc[(changed["classifier"] == "NB") & (changed["method"] == "SWC"), "brier"] += 0.001
-    found = explain_inexact(summary_table(changed))
-    assert set(found[found["classifier"] == "GBT"]["method"]) == set(DETERMINISTIC) - {"TS"}
-    assert found[found["classifier"] == "GBT"]["cause"].str.contains("black box").all()
-    assert found[found["classifier"] == "NB"]["method"].tolist() == ["SWC"]
-    assert not found[found["classifier"] == "NB"]["cause"].str.contains("black box").any()
+    text = deviations(summary_table(changed))
+    assert text[0].startswith("No complete cell")
+    rows = _rows(text[4])
+    assert {row[2] for row in rows if row[1] == "GBT"} == set(DETERMINISTIC) - {"TS"}
+    assert [(row[2], row[-1]) for row in rows if row[1] == "NB"] == [("SWC", "+0.0000")]
+
+
+def test_no_cause_is_named_that_was_not_measured(folder, tmp_path):
+    """Whatever differs, the page says by how much, not why."""
+    changed = load_results(folder)
+    changed.loc[changed["method"] == "Hist bin", "brier"] += 0.1
+    section = page_text(write(changed, tmp_path)).split("## Every deviation")[1].split("## ")[0]
+    prose = [line for line in section.splitlines() if line and not line.startswith("|")]
+    assert len(prose) == 2
+    assert "42 cells (marked †)" in prose[0]
+    assert "uncalibrated score" in prose[1]
+
+
+def _rows(table: str) -> list[list[str]]:
+    return [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+
+
+def test_the_time_of_the_published_algorithms_is_what_benchmarks_measured(folder, tmp_path):
+    written = write(load_results(folder, "mnist-4v9"), tmp_path)
+    assert "published algorithms would have taken" not in page_text(written)
+    (tmp_path / "speed").mkdir()
+    cases = pd.DataFrame({"plain_s": [100.0, 500.0], "exact_s": [1.0, 2.0]})
+    cases.to_csv(tmp_path / "speed" / "hh.csv")
+    pd.DataFrame({"seconds_per_pair": [2e-6, 6e-6]}).to_csv(tmp_path / "speed" / "similarity.csv")
+    # 60 trials of HH took 2 s each; 4 methods look at 3000 x 500 pairs in each of 60 trials.
+    seconds = 60 * 2 * 200 + 60 * 4 * 3000 * 500 * 4e-6
+    text = page_text(written)
+    assert f"would have taken about {seconds / 3600:.1f} hours" in text
+    assert "times 200 (the 2 cases" in text
+    assert "4.0 microseconds per pair" in text
 
 
 def test_the_command_writes_checks_and_refuses(tmp_path, capsys):

@@ -1,4 +1,8 @@
-"""``hetcal paper``: the paper's experiments, run again and put beside what it printed."""
+"""``hetcal paper``: the paper's experiments, run again and put beside what it printed.
+
+Found by the entry point ``paper`` of the group ``hetcal.commands``. What the commands need is
+imported when one runs: every start of ``hetcal`` loads this module.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hetcal.cli._console import errors, results
-from hetcal.paper import figure_commands
+from hetcal.cli._console import results
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from hetcal.paper.settings import Trial
     from hetcal.paper.store import Store
 
@@ -46,7 +47,6 @@ With = Annotated[
         "forest-x, forest-xp, boosting-x, boosting-xp, mcgrad.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the table as JSON records.")]
 
 
 @app.command()
@@ -65,7 +65,9 @@ def table(
     ] = None,
     jobs: Jobs = 0,
     folder: Results = None,
-    as_json: AsJson = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the table as JSON records.")
+    ] = False,
 ) -> None:
     """Print one of the paper's tables with our figures above its own.
 
@@ -73,8 +75,11 @@ def table(
     and the difference in published standard errors. Bold: the best and all within one of its
     standard errors. HH is the mean hidden heterogeneity as the paper defines it.
     """
+    from hetcal.paper.progress import run_with_progress
     from hetcal.paper.settings import check_methods, make_trials, paper_methods
     from hetcal.paper.store import Store
+    from hetcal.paper.tables import summary_table
+    from hetcal.paper.terminal import print_tables
 
     store = Store(folder)
     shown = check_methods(_names(methods) or paper_methods(name), name, prefer="paper")
@@ -87,15 +92,53 @@ def table(
         n_cal=n_cal,
     )
     run_with_progress(wanted, store, jobs)
-    found = _only(store.frame(name), wanted)
+    found = store.frame(name)
+    found = found[found["key"].isin({trial.key for trial in wanted})].reset_index(drop=True)
     if as_json:
-        from hetcal.paper.tables import summary_table
-
         typer.echo(summary_table(found).to_json(orient="records", indent=1))
     else:
-        from hetcal.paper.terminal import print_tables
-
         print_tables(results(), found, shown)
+
+
+@app.command()
+def figure(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Which figure; leave it out for a list."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Picture (.png, .svg, .pdf). Default: NAME.png"
+        ),
+    ] = None,
+    folder: Results = None,
+    trials: Trials = 10,
+    extra: With = "",
+    jobs: Jobs = 0,
+    run: Annotated[
+        bool,
+        typer.Option("--run/--no-run", help="Run trials that are missing, or draw what is there."),
+    ] = True,
+) -> None:
+    """Draw one of the paper's figures.
+
+    Figures of results run the trials that are missing first; a run that was stopped goes on. The
+    numbers in the figure are kept as figures/NAME.csv in the results.
+    """
+    from hetcal.paper.figures import figure_names, figure_title, figure_trials
+    from hetcal.paper.progress import run_with_progress
+    from hetcal.paper.store import Store
+
+    if name is None:
+        for known in figure_names():
+            typer.echo(f"{known:20}  {figure_title(known)}")
+        return
+    figure_title(name)  # an unknown name is refused before anything is run
+    store = Store(folder)
+    if run:
+        run_with_progress(figure_trials(name, trials, _names(extra)), store, jobs)
+    _draw(name, store, trials, out or Path(f"{name}.png"))
 
 
 @app.command(name="all")
@@ -111,19 +154,24 @@ def run_all(
     """Run everything that the paper's tables and figures need; may be stopped at any point."""
     from importlib.util import find_spec
 
+    from hetcal.paper.figures import figure_names
     from hetcal.paper.plan import everything
+    from hetcal.paper.progress import run_with_progress, say
     from hetcal.paper.store import Store
 
     store = Store(folder)
-    wanted, left_out = _that_can_be_had(everything(_names(extra), trials), store)
+    wanted, left_out = _available(everything(_names(extra), trials), store)
     for line in left_out:
-        errors().print(f"Left out: {line}", markup=False, soft_wrap=True)
+        say(f"Left out: {line}")
     run_with_progress(wanted, store, jobs)
     results().print(f"Trials are there: {store.folder}", markup=False, soft_wrap=True)
     if figures and find_spec("matplotlib") is None:
-        errors().print("No figures: install 'hetcal[paper]' first.", markup=False)
+        say("No figures: install 'hetcal[paper]' first.")
     elif figures:
-        _draw_all(store, trials)
+        target = store.folder / "figures"
+        target.mkdir(parents=True, exist_ok=True)
+        for name in figure_names():
+            _draw(name, store, trials, target / f"{name}.png")
 
 
 @app.command()
@@ -148,55 +196,58 @@ def export(
         typer.echo(path)
 
 
-figure_commands.register(app)
+@app.command()
+def page(
+    folder: Annotated[
+        Path, typer.Option("--results", metavar="DIR", help="Tables of finished trials.")
+    ] = Path("experiments/results"),
+    docs: Annotated[Path, typer.Option(metavar="DIR", help="Where paper.md goes.")] = Path("docs"),
+    figures: Annotated[
+        str,
+        typer.Option(
+            metavar="WHICH",
+            help="Pictures to draw again: none, results (those of DIR alone), all (needs the "
+            "data; minutes).",
+        ),
+    ] = "none",
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail if the page is not up to date.")
+    ] = False,
+) -> None:
+    """Write the documentation's page of results: every table and figure beside the published."""
+    from hetcal.io.whole import write_whole
+    from hetcal.paper.page import draw_pictures, page_text
+    from hetcal.paper.progress import say
 
-
-def run_with_progress(trials: list[Trial], store: Store, jobs: int) -> None:
-    """Run what is missing; a bar with the time left on stderr, nothing where that is a pipe."""
-    from joblib import cpu_count
-
-    from hetcal.paper.plan import expected_seconds
-    from hetcal.paper.runner import missing, run_trials
-
-    todo = missing(trials, store)
-    if not todo:
+    if figures not in ("none", "results", "all"):
+        raise ValueError(f"--figures must be none, results or all; got {figures!r}.")
+    target = docs / "paper.md"
+    if figures != "none" and not check:
+        pictures = docs / "_static" / "paper"
+        for line in draw_pictures(folder, pictures, which=figures, progress=say):
+            typer.echo(line)
+    text = page_text(folder)
+    if check:
+        if not target.is_file() or target.read_text(encoding="utf-8") != text:
+            raise ValueError(f"{target} does not say what {folder} holds. Run: hetcal paper page")
+        typer.echo(f"{target} is up to date.")
         return
-    jobs = jobs or cpu_count()
-    console = errors()
-    if not console.is_terminal:
-        run_trials(todo, store, jobs=jobs)
-        return
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    expected = expected_seconds(todo, store)
-    columns = [
-        TextColumn("{task.fields[done]} of {task.fields[all]} trials"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    ]
-    # Groups take minutes and differ: the pace is that of the last hour.
-    with Progress(*columns, console=console, speed_estimate_period=3600) as bar:
-        task = bar.add_task("", total=sum(expected.values()), done=0, all=len(todo))
-        finished = 0
-
-        def advance(group) -> None:
-            nonlocal finished
-            finished += len(group.trials)
-            bar.update(task, advance=sum(expected[trial] for trial in group.trials), done=finished)
-
-        run_trials(todo, store, jobs=jobs, report=advance)
+    write_whole(target, text)
+    typer.echo(target)
 
 
-def _that_can_be_had(trials: list[Trial], store: Store) -> tuple[list[Trial], list[str]]:
+def _draw(name: str, store: Store, trials: int, target: Path) -> None:
+    """Draw a figure from what the store has, and keep the numbers in it."""
+    from hetcal.paper.figures import draw_figure, figure_title
+    from hetcal.paper.progress import say
+
+    drawn = draw_figure(name, results=store.folder, trials=trials, progress=say)
+    drawn.save(target, dpi=130)
+    drawn.keep_facts(store.folder, name)
+    results().print(f"{figure_title(name)}: {target}", markup=False, soft_wrap=True)
+
+
+def _available(trials: list[Trial], store: Store) -> tuple[list[Trial], list[str]]:
     """Leave out data sets that are missing here: the others need not wait for them."""
     from hetcal.paper.data import why_unavailable
     from hetcal.paper.runner import missing
@@ -207,20 +258,5 @@ def _that_can_be_had(trials: list[Trial], store: Store) -> tuple[list[Trial], li
     return kept, [reason for reason in reasons.values() if reason is not None]
 
 
-def _draw_all(store: Store, trials: int) -> None:
-    from hetcal.paper.figures import figure_names
-
-    target = store.folder / "figures"
-    target.mkdir(parents=True, exist_ok=True)
-    for name in figure_names():
-        figure_commands.figure(
-            name, out=target / f"{name}.png", folder=store.folder, trials=trials, run=False
-        )
-
-
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _only(found: pd.DataFrame, trials: list[Trial]) -> pd.DataFrame:
-    return found[found["key"].isin({trial.key for trial in trials})].reset_index(drop=True)

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from hetcal.datasets import DatasetUnavailableError, load_dataset, paper_classifier, paper_split
+from hetcal.datasets import (
+    DatasetUnavailableError,
+    PaperSplit,
+    load_dataset,
+    paper_classifier,
+    paper_split,
+)
 from hetcal.paper.settings import DATASETS, PROTOCOL, Trial
 from hetcal.paper.store import Store
-
-__all__ = [
-    "N_TABLE_TEST",
-    "N_TABLE_TRAIN",
-    "TrialData",
-    "training_seconds",
-    "trial_data",
-    "why_unavailable",
-]
 
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -58,16 +56,6 @@ class TrialData:
         return np.arange(self.P_cal.shape[1])
 
 
-@dataclass(frozen=True)
-class _Split:
-    X_train: Matrix
-    y_train: Codes
-    X_cal: Matrix
-    y_cal: Codes
-    X_test: Matrix
-    y_test: Codes
-
-
 def trial_data(
     dataset: str, classifier: str, n_cal: int, seed: int, store: Store | None = None
 ) -> TrialData:
@@ -89,30 +77,25 @@ def trial_data(
         return _network_data(dataset, classifier, n_cal, seed)
     name, n_pool = _cached_as(dataset, classifier, n_cal, seed)
     split = _split(dataset, n_pool, seed)
-    said = None if store is None else store.read_arrays(name)
-    if said is None:
-        model = _black_box(dataset, classifier).fit(split.X_train, split.y_train)
-        said = {
+    proba = None if store is None else store.read_arrays(name)
+    if proba is None:
+        model = black_box(classifier).fit(split.X_train, split.y_train)
+        proba = {
             "P_cal": model.predict_proba(split.X_cal),
             "P_test": model.predict_proba(split.X_test),
         }
         if store is not None:
-            store.write_arrays(name, said)
+            store.write_arrays(name, proba)
     return TrialData(
-        split.X_cal[:n_cal],
-        split.y_cal[:n_cal],
-        said["P_cal"][:n_cal],
-        split.X_test,
-        split.y_test,
-        said["P_test"],
+        *(split.X_cal[:n_cal], split.y_cal[:n_cal], proba["P_cal"][:n_cal]),  # type: ignore[index]
+        *(split.X_test, split.y_test, proba["P_test"]),  # type: ignore[arg-type]
     )
 
 
 def training_seconds(trial: Trial, store: Store) -> float:
     """Return about how long the black box of a trial will take; 0 where its answers are kept."""
-    if DATASETS[trial.dataset].kind == "network":
-        return 0.0
-    if store.has_arrays(_cached_as(*trial.group)[0]):
+    is_network = DATASETS[trial.dataset].kind == "network"
+    if is_network or store.has_arrays(_cached_as(*trial.group)[0]):
         return 0.0
     return _TRAINING_SECONDS.get((trial.dataset, trial.classifier), 2.0)
 
@@ -144,25 +127,27 @@ def why_unavailable(dataset: str) -> str | None:
     return None
 
 
-def _black_box(dataset: str, classifier: str) -> ClassifierMixin:
-    if DATASETS[dataset].kind == "table" and classifier == "LR":
-        return LogisticRegression(max_iter=2000)
-    return paper_classifier(classifier)
+def black_box(classifier: str) -> ClassifierMixin:
+    """Return an unfitted classifier: one of the paper's, or logistic regression for tables."""
+    return LogisticRegression(max_iter=2000) if classifier == "LR" else paper_classifier(classifier)
+
+
+def table_encoder() -> ColumnTransformer:
+    """Return an encoder of mixed columns: categories as indicators, numbers standardised."""
+    words = make_column_selector(dtype_include=["object", "category", "string"])
+    levels = OneHotEncoder(handle_unknown="ignore", sparse_output=False, min_frequency=5)
+    return make_column_transformer((levels, words), remainder=StandardScaler())
 
 
 # The classifiers of one split come one after the other.
 @lru_cache(maxsize=1)
-def _split(dataset: str, n_cal: int, seed: int) -> _Split:
+def _split(dataset: str, n_cal: int, seed: int) -> PaperSplit:
     if DATASETS[dataset].kind == "table":
         return _table_split(dataset, n_cal, seed)
-    split = paper_split(dataset, seed, n_cal)
-    return _Split(
-        *(split.X_train, split.y_train, split.X_cal, split.y_cal),  # type: ignore[arg-type]
-        *(split.X_test, split.y_test),  # type: ignore[arg-type]
-    )
+    return paper_split(dataset, seed, n_cal)
 
 
-def _table_split(dataset: str, n_cal: int, seed: int) -> _Split:
+def _table_split(dataset: str, n_cal: int, seed: int) -> PaperSplit:
     """Split a table of mixed columns at random; categories and scales are of the training rows."""
     data = load_dataset(dataset)
     y = np.searchsorted(data.classes, data.y)
@@ -170,18 +155,19 @@ def _table_split(dataset: str, n_cal: int, seed: int) -> _Split:
         most = len(y) - N_TABLE_TRAIN - N_TABLE_TEST
         raise ValueError(f"{dataset} has {most} rows to calibrate with; n_cal={n_cal} is more.")
     order = np.random.default_rng(seed).permutation(len(y))
-    train, test = order[:N_TABLE_TRAIN], order[-N_TABLE_TEST:]
-    cal = order[N_TABLE_TRAIN : N_TABLE_TRAIN + n_cal]
-    words = make_column_selector(dtype_include=["object", "category", "string"])
-    levels = OneHotEncoder(handle_unknown="ignore", sparse_output=False, min_frequency=5)
-    encoder = make_column_transformer((levels, words), remainder=StandardScaler())
+    rows = {
+        "train": order[:N_TABLE_TRAIN],
+        "cal": order[N_TABLE_TRAIN : N_TABLE_TRAIN + n_cal],
+        "test": order[-N_TABLE_TEST:],
+    }
     X = pd.DataFrame(data.X)
-    encoder.fit(X.iloc[train])
-    parts = [
-        np.nan_to_num(np.asarray(encoder.transform(X.iloc[rows]), dtype=np.float64))
-        for rows in (train, cal, test)
-    ]
-    return _Split(parts[0], y[train], parts[1], y[cal], parts[2], y[test])
+    encoder = table_encoder().fit(X.iloc[rows["train"]])
+    parts: dict[str, Any] = {}
+    for name, index in rows.items():
+        encoded = np.asarray(encoder.transform(X.iloc[index]), dtype=np.float64)
+        parts |= {f"X_{name}": np.nan_to_num(encoded), f"y_{name}": y[index]}
+        parts |= {f"index_{name}": index}
+    return PaperSplit(name=dataset, seed=seed, classes=data.classes, **parts)
 
 
 def _network_data(dataset: str, network: str, n_cal: int, seed: int) -> TrialData:

@@ -17,10 +17,8 @@ from hetcal.calibration import get_calibrator
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.metrics import accuracy, brier_score, expected_calibration_error, log_loss
 from hetcal.paper.data import TrialData, trial_data
-from hetcal.paper.settings import DATASETS, PAPER_METHODS, Trial
+from hetcal.paper.settings import BASELINES, DATASETS, PAPER_METHODS, Trial
 from hetcal.paper.store import Store
-
-__all__ = ["Workbench", "scores_of"]
 
 Matrix = NDArray[np.float64]
 Result = dict[str, float]
@@ -45,22 +43,21 @@ class Workbench:
 
     def run(self, trial: Trial) -> Result:
         """Return the figures of one trial of this group."""
-        if trial.method.endswith("-x"):
-            known = self._same_features(trial)
-            if known is not None:
-                return known
-        y = self.data.y_test
-        measure = self._measurements.get(trial.method)
+        known = self._same_features(trial)
+        if known is not None:
+            return known
+        data = self.data
+        measure = {"hh": self._published_heterogeneity, "hh-oob": self._out_of_bag_heterogeneity}
         seconds = self._seconds_shared(trial.method)
         start = time.process_time()
-        answer: Any = self._predict(trial.method) if measure is None else measure()
-        seconds += time.process_time() - start
-        result = scores_of(y, answer) if measure is None else answer
-        return result | {"seconds": round(seconds, 4), "n_test": len(y)}
-
-    @property
-    def _measurements(self) -> dict[str, Callable[[], Result]]:
-        return {"hh": self._published_heterogeneity, "hh-honest": self._honest_heterogeneity}
+        if trial.method in measure:
+            result = measure[trial.method]()
+            seconds += time.process_time() - start
+        else:
+            Q = self._predict(trial.method)
+            seconds += time.process_time() - start
+            result = scores_of(data.y_test, Q)
+        return result | {"seconds": round(seconds, 4), "n_test": len(data.y_test)}
 
     def _seconds_shared(self, method: str) -> float:
         """Have ready what several methods share; return the seconds that it takes or once took."""
@@ -99,10 +96,8 @@ class Workbench:
     def _predict(self, method: str) -> Matrix:
         """Return calibrated probabilities of the test items."""
         data = self.data
-        if method in _RETRAINED:
-            return _retrain(method, data)
-        if method == "mcgrad":
-            return _mcgrad(data)
+        if method in BASELINES:
+            return _mcgrad(data) if method == "mcgrad" else _retrain(method, data)
         if method in ("SWC", "SWC-HH"):
             # One forest; the second method also needs the hidden heterogeneity.
             hh = self.heterogeneity["hh"] if method == "SWC-HH" else None
@@ -126,7 +121,7 @@ class Workbench:
     def _published_heterogeneity(self) -> Result:
         return {"hh": float(self.heterogeneity["hh"].mean())}
 
-    def _honest_heterogeneity(self) -> Result:
+    def _out_of_bag_heterogeneity(self) -> Result:
         data = self.data
         estimator = HiddenHeterogeneity(radius=DATASETS[self.group[0]].radius, classes=data.classes)
         estimator.fit(data.X_cal, data.y_cal, y_proba=data.P_cal)
@@ -136,12 +131,12 @@ class Workbench:
         }
 
     def _same_features(self, trial: Trial) -> Result | None:
-        """Return what another classifier's trial found: models of X alone are the same.
+        """Return what another classifier's trial found where the method is a model of X alone.
 
         Not where X is a network's latent layer.
         """
         plan = DATASETS[trial.dataset]
-        if plan.kind == "network":
+        if not trial.method.endswith("-x") or plan.kind == "network":
             return None
         for classifier in plan.classifiers:
             other = Trial(trial.dataset, classifier, trial.n_cal, trial.seed, trial.method)
@@ -177,19 +172,18 @@ def scores_of(y: NDArray[np.int64], Q: Matrix) -> Result:
 
 
 _RETRAINED: dict[str, Callable[[], Any]] = {
-    "forest-x": lambda: RandomForestClassifier(200, random_state=0),
-    "forest-xp": lambda: RandomForestClassifier(200, random_state=0),
-    "boosting-x": lambda: HistGradientBoostingClassifier(random_state=0),
-    "boosting-xp": lambda: HistGradientBoostingClassifier(random_state=0),
+    "forest": lambda: RandomForestClassifier(200, random_state=0),
+    "boosting": lambda: HistGradientBoostingClassifier(random_state=0),
 }
 
 
 def _retrain(method: str, data: TrialData) -> Matrix:
     """Train a model on the calibration items: on the features, or on them and P."""
-    beside = method.endswith("-xp")
-    Z_cal = np.hstack([data.X_cal, data.P_cal]) if beside else data.X_cal
-    Z_test = np.hstack([data.X_test, data.P_test]) if beside else data.X_test
-    model = _RETRAINED[method]().fit(Z_cal, data.y_cal)
+    name, inputs = method.split("-")
+    Z_cal, Z_test = data.X_cal, data.X_test
+    if inputs == "xp":
+        Z_cal, Z_test = np.hstack([Z_cal, data.P_cal]), np.hstack([Z_test, data.P_test])
+    model = _RETRAINED[name]().fit(Z_cal, data.y_cal)
     Q = np.zeros_like(data.P_test)
     Q[:, model.classes_] = model.predict_proba(Z_test)
     return Q

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
-
 from hetcal.paper.data import training_seconds
-from hetcal.paper.settings import PAPER_TABLES, Trial, make_trials, paper_methods
+from hetcal.paper.figures import figure_trials
+from hetcal.paper.settings import Trial, make_trials, paper_methods
 from hetcal.paper.store import Store
 
-__all__ = ["LEARNING_CURVE_SIZES", "everything", "expected_seconds"]
-
-LEARNING_CURVE_SIZES = (50, 100, 200, 500, 1000, 1500, 2000, 2500, 3000)
+# The tables are those of the appendix. Cheap figures first.
+_FIGURES = ("appendix-binary", "appendix-multiclass", "cifar", "learning-curves", "improvement")
 # For a method that no trial in the store tells anything about.
 _SECONDS_UNKNOWN = 1.0
 
 
 def everything(extra: Sequence[str] = (), n_trials: int = 10) -> list[Trial]:
-    """Return all trials of the paper's tables and figures, cheap data sets first.
+    """Return all trials of the paper's tables and figures, each once.
 
     Parameters
     ----------
@@ -32,21 +30,9 @@ def everything(extra: Sequence[str] = (), n_trials: int = 10) -> list[Trial]:
     >>> len({trial.dataset for trial in trials})
     10
     """
-    seeds = range(n_trials)
-    trials = []
-    for dataset in ("moons", *sorted(PAPER_TABLES, key=_size), "cifar10", "cifar100"):
-        methods = [*paper_methods(dataset), "hh", *extra]
-        trials += make_trials(dataset, methods, seeds=seeds)
-    for n_cal in LEARNING_CURVE_SIZES:
-        trials += make_trials(
-            "mnist-4v9",
-            [*paper_methods("mnist-4v9"), "hh", *extra],
-            classifiers=["NB", "DT", "RF"],
-            seeds=seeds,
-            n_cal=n_cal,
-        )
-    for dataset in PAPER_TABLES:
-        trials += make_trials(dataset, ["hh-honest"], seeds=seeds)
+    trials = make_trials("moons", [*paper_methods("moons"), "hh", *extra], seeds=range(n_trials))
+    for figure in _FIGURES:
+        trials += figure_trials(figure, n_trials, extra)
     return list(dict.fromkeys(trials))
 
 
@@ -57,37 +43,20 @@ def expected_seconds(trials: Sequence[Trial], store: Store) -> dict[Trial, float
     black box goes to the first trial of its group.
     """
     known = store.frame()
-    means = [
-        known.groupby(names)["seconds"].mean()
-        for names in (
-            ["method", "dataset", "n_cal", "classifier"],
-            ["method", "dataset", "n_cal"],
-            ["method", "dataset"],
-            ["method"],
-        )
-    ]
+    names = ["method", "dataset", "n_cal", "classifier"]
+    means: dict[tuple, float] = {}
+    for depth in range(1, len(names) + 1):
+        for place, part in known.groupby(names[:depth]):
+            means[place] = part["seconds"].mean()
     wanted, groups = set(trials), set()
     expected = {}
     for trial in trials:
-        names = (trial.method, trial.dataset, trial.n_cal, trial.classifier)
-        twin = Trial(*trial.group, method="SWC-HH")
+        place = tuple(getattr(trial, name) for name in names)
         # Hidden heterogeneity is computed once for both.
-        shared = trial.method == "hh" and twin in wanted
-        expected[trial] = 0.0 if shared else _first_known(means, names)
+        shared = trial.method == "hh" and Trial(*trial.group, method="SWC-HH") in wanted
+        near = [means[place[:depth]] for depth in (4, 3, 2, 1) if place[:depth] in means]
+        expected[trial] = 0.0 if shared else [*near, _SECONDS_UNKNOWN][0]
         if trial.group not in groups:
             groups.add(trial.group)
             expected[trial] += training_seconds(trial, store)
     return expected
-
-
-def _first_known(means: Sequence[pd.Series], names: tuple) -> float:
-    for depth, mean in zip((4, 3, 2, 1), means, strict=True):
-        place = names[:depth] if depth > 1 else names[0]
-        if place in mean.index:
-            return float(mean.loc[place])
-    return _SECONDS_UNKNOWN
-
-
-def _size(dataset: str) -> int:
-    """Order of cost: two classes, then letter with its 16 features, then images in ten classes."""
-    return {"letter": 1, "fashion-mnist": 2, "mnist10": 3}.get(dataset, 0)

@@ -6,8 +6,6 @@ from importlib.resources import files
 
 import pandas as pd
 
-__all__ = ["published_table", "published_value"]
-
 
 def published_table() -> pd.DataFrame:
     """All 672 figures of the paper's tables, one per row.
@@ -22,7 +20,6 @@ def published_table() -> pd.DataFrame:
 
     Examples
     --------
-    >>> from hetcal.paper.published import published_table
     >>> published_table().shape
     (672, 9)
     """
@@ -35,7 +32,6 @@ def published_value(dataset: str, classifier: str, method: str, metric: str = "b
 
     Examples
     --------
-    >>> from hetcal.paper.published import published_value
     >>> published_value("mnist-4v9", "NB", "Uncal.")
     0.4932
     """

@@ -19,8 +19,6 @@ from hetcal.paper.methods import Workbench
 from hetcal.paper.settings import Trial
 from hetcal.paper.store import Store
 
-__all__ = ["GroupDone", "missing", "run_trials"]
-
 
 @dataclass(frozen=True)
 class GroupDone:
@@ -36,6 +34,13 @@ class GroupDone:
 
     trials: tuple[Trial, ...]
     seconds: float
+
+    def __str__(self) -> str:
+        first = self.trials[0]
+        return (
+            f"{first.dataset} {first.classifier}, {first.n_cal} items, trial {first.seed}: "
+            f"{len(self.trials)} methods, {self.seconds:.0f} s"
+        )
 
 
 def missing(trials: Iterable[Trial], store: Store) -> list[Trial]:

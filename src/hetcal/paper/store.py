@@ -31,9 +31,7 @@ from hetcal.io.failures import told_clearly
 from hetcal.io.whole import write_whole
 from hetcal.paper.settings import DATASETS, Trial
 
-__all__ = ["COLUMNS", "METRICS", "Store", "default_folder", "load_results"]
-
-# hh is the published hidden heterogeneity for "hh", the honest one for "hh-honest", whose parts
+# hh is the published hidden heterogeneity for "hh", the out-of-bag one for "hh-oob", whose parts
 # are hh_global and hh_local and whose test has the p-value; all are means over the test items.
 METRICS = (
     *("brier", "accuracy", "log_loss", "ece", "ece_debiased"),
@@ -136,10 +134,11 @@ class Store:
         target = Store(folder)
         written = []
         for dataset in DATASETS:
-            parts = [part for part in (target._table(dataset), self._indexed(dataset)) if len(part)]
-            if not parts:
+            parts = [target._table(dataset).reset_index(), self.frame(dataset)]
+            table = pd.concat([part for part in parts if len(part)] or parts)
+            if table.empty:
                 continue
-            table = pd.concat(parts).reset_index().drop_duplicates("key")
+            table = table.drop_duplicates("key")
             table = table.sort_values([*_NAMES])[list(COLUMNS)]
             text = table.to_csv(index=False, lineterminator="\n", float_format="%.10g")
             written.append(target.folder / f"{dataset}.csv")
@@ -186,9 +185,6 @@ class Store:
             rows = pd.read_csv(path).to_dict("records") if path.is_file() else []
             self._tables[dataset] = _current(rows)
         return self._tables[dataset]
-
-    def _indexed(self, dataset: str) -> pd.DataFrame:
-        return self.frame(dataset).set_index("key")
 
 
 def _current(rows: Iterable[Mapping]) -> pd.DataFrame:

@@ -10,14 +10,6 @@ import pandas as pd
 from hetcal.paper.published import published_table
 from hetcal.paper.settings import MEASUREMENTS
 
-__all__ = [
-    "compare_with_published",
-    "mark_best",
-    "mean_heterogeneity",
-    "summarise",
-    "summary_table",
-]
-
 _CELL = ["dataset", "n_cal", "classifier"]
 _HIGHER_IS_BETTER = frozenset({"accuracy"})
 
@@ -110,7 +102,7 @@ def mean_heterogeneity(results: pd.DataFrame, method: str = "hh") -> pd.DataFram
     Parameters
     ----------
     results : DataFrame
-    method : {"hh", "hh-honest"}
+    method : {"hh", "hh-oob"}
     """
     chosen = results[results["method"] == method]
     return summarise(chosen, ["hh"]).drop(columns=["metric", "method"])

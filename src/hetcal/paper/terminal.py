@@ -14,6 +14,7 @@ from hetcal.paper.runner import missing
 from hetcal.paper.settings import MEASUREMENTS, Trial
 from hetcal.paper.store import Store
 from hetcal.paper.tables import mean_heterogeneity, summary_table
+from hetcal.paper.text import duration
 
 Cells = Mapping[tuple[str, str], Mapping[Any, Any]]
 
@@ -56,11 +57,11 @@ def print_status(console: Console, trials: Sequence[Trial], store: Store) -> Non
         total = sum(trial.dataset == dataset for trial in trials)
         left = [trial for trial in todo if trial.dataset == dataset]
         seconds = sum(expected[trial] for trial in left)
-        table.add_row(dataset, str(total - len(left)), str(total), _duration(seconds))
+        table.add_row(dataset, str(total - len(left)), str(total), duration(seconds))
     console.print(table)
     console.print(
         f"{len(trials) - len(todo)} of {len(trials)} trials are in {store.folder}; about "
-        f"{_duration(sum(expected.values()))} of processor time is left.",
+        f"{duration(sum(expected.values()))} of processor time is left.",
         soft_wrap=True,
         markup=False,
     )
@@ -119,9 +120,3 @@ def _agreement(cells: pd.DataFrame) -> Iterator[str]:
     if len(compared):
         near = int((compared["deviation"].abs() <= 2).sum())
         yield f"{near} of {len(compared)} cells lie within two published standard errors."
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

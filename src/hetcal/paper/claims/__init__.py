@@ -8,16 +8,15 @@ without a number is checked by a rule that stands in the claim's text.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 
 from hetcal.paper.claims import figures, tables
-from hetcal.paper.claims.base import WAITING, Claim, Evidence
+from hetcal.paper.claims.base import WAITING, Claim, ResultsFolder
 
-__all__ = ["Claim", "Evidence", "check_claims"]
+__all__ = ["Claim", "ResultsFolder", "check_claims"]
 
-_CHECKS: tuple[Callable[[Evidence], list[Claim]], ...] = (
+_CHECKS: tuple[Callable[[ResultsFolder], list[Claim]], ...] = (
     figures.learning_curves,
     figures.improvement,
     figures.moons,
@@ -27,13 +26,8 @@ _CHECKS: tuple[Callable[[Evidence], list[Claim]], ...] = (
 )
 
 
-def check_claims(folder: str | Path | Evidence) -> pd.DataFrame:
-    """Check every claim.
-
-    Parameters
-    ----------
-    folder : path or Evidence
-        Folder of results.
+def check_claims(folder: ResultsFolder) -> pd.DataFrame:
+    """Check every claim against the results of a folder.
 
     Returns
     -------
@@ -41,8 +35,7 @@ def check_claims(folder: str | Path | Evidence) -> pd.DataFrame:
         Columns ``source``, ``claim``, ``published``, ``ours``, ``holds`` (yes, no, or empty while
         results are missing).
     """
-    evidence = folder if isinstance(folder, Evidence) else Evidence.load(folder)
-    claims = [claim for check in _CHECKS for claim in check(evidence)]
+    claims = [claim for check in _CHECKS for claim in check(folder)]
     answer = {True: "yes", False: "no", None: ""}
     return pd.DataFrame(
         {

@@ -8,13 +8,10 @@ from pathlib import Path
 import pandas as pd
 
 from hetcal.paper.figures import facts_file
-from hetcal.paper.settings import DATASETS, PAPER_TABLES
+from hetcal.paper.settings import GLOBAL_METHODS, SIMILARITY_METHODS
 from hetcal.paper.store import load_results
 
-BINARY = tuple(name for name in PAPER_TABLES if DATASETS[name].n_classes == 2)
-GLOBAL = ("Uncal.", "Platt", "TS", "Iso Reg", "Hist bin")
-SIMILAR = ("SBA-10", "SBAW-10", "SWC", "SWC-HH")
-PAPER = (*GLOBAL, *SIMILAR)
+PAPER = (*GLOBAL_METHODS, *SIMILARITY_METHODS)
 WAITING = "no results yet"
 TRIALS = 10  # what the paper averages; with fewer nothing is decided
 
@@ -43,7 +40,7 @@ class Claim:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class ResultsFolder:
     """What claims are checked against.
 
     Attributes
@@ -58,11 +55,16 @@ class Evidence:
     folder: Path
 
     @classmethod
-    def load(cls, folder: str | Path) -> Evidence:
+    def load(cls, folder: str | Path) -> ResultsFolder:
         """Read a results folder."""
         return cls(load_results(folder), Path(folder))
 
     def facts(self, name: str) -> pd.DataFrame | None:
         """Return the facts of a figure, or None where it was not drawn yet."""
         path = facts_file(self.folder, name)
+        return pd.read_csv(path) if path.is_file() else None
+
+    def speed(self, name: str) -> pd.DataFrame | None:
+        """Return what a benchmark measured about the published algorithms, or None."""
+        path = self.folder / "speed" / f"{name}.csv"
         return pd.read_csv(path) if path.is_file() else None

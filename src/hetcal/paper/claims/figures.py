@@ -6,22 +6,20 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from hetcal.paper.claims.base import GLOBAL, PAPER, SIMILAR, TRIALS, WAITING, Claim, Evidence
+from hetcal.paper.claims.base import PAPER, TRIALS, WAITING, Claim, ResultsFolder
 from hetcal.paper.figures._results import at_usual_size
 from hetcal.paper.figures.cifar import IMAGES, NETWORKS
 from hetcal.paper.figures.improvement import MEASURES, correlations, improvements
 from hetcal.paper.figures.learning_curves import CLASSIFIERS as CURVE_CLASSIFIERS
 from hetcal.paper.figures.learning_curves import DATASET as CURVE_DATASET
 from hetcal.paper.figures.learning_curves import SIZES
-from hetcal.paper.settings import PAPER_TABLES
+from hetcal.paper.settings import CLASSIFIERS, GLOBAL_METHODS, PAPER_TABLES, SIMILARITY_METHODS
 from hetcal.paper.tables import mean_heterogeneity, summarise
 
-_GLOBAL_BINARY = [name for name in GLOBAL if name != "TS"]
 
-
-def learning_curves(evidence: Evidence) -> list[Claim]:
+def learning_curves(folder: ResultsFolder) -> list[Claim]:
     """Return the claims of Figure 1."""
-    table = evidence.results
+    table = folder.results
     table = table[(table["dataset"] == CURVE_DATASET) & table["n_cal"].isin(SIZES)]
     table = table[table["classifier"].isin(CURVE_CLASSIFIERS) & table["method"].isin(PAPER)]
     cells = summarise(table, ["brier"])
@@ -32,7 +30,8 @@ def learning_curves(evidence: Evidence) -> list[Claim]:
     complete = complete and cells["trials"].min() >= TRIALS
     size = wide.index.get_level_values("n_cal")
     is_rf = wide.index.get_level_values("classifier") == "RF"
-    similar_wins = wide[list(SIMILAR)].min(axis=1) < wide[_GLOBAL_BINARY].min(axis=1)
+    best_global = wide.filter(GLOBAL_METHODS).min(axis=1)
+    similar_wins = wide[list(SIMILARITY_METHODS)].min(axis=1) < best_global
     flat = _gain_after_500(wide)
 
     def claim(text: str, published: str, rows: pd.Series) -> Claim:
@@ -75,21 +74,19 @@ def _gain_after_500(wide: pd.DataFrame) -> pd.Series:
     return pd.Series((early - late).dropna().to_numpy().ravel())
 
 
-_ALL_TRIALS = len(PAPER_TABLES) * 6 * TRIALS  # six classifiers
+_ALL_TRIALS = len(PAPER_TABLES) * len(CLASSIFIERS) * TRIALS
 
 
-def improvement(evidence: Evidence) -> list[Claim]:
+def improvement(folder: ResultsFolder) -> list[Claim]:
     """Return the claims of Figure 2."""
-    table = at_usual_size(evidence.results)
+    table = at_usual_size(folder.results)
     table = table[table["dataset"].isin(PAPER_TABLES)]
-    found = correlations(improvements(table)) if len(table) else pd.DataFrame()
+    found = correlations(improvements(table))
     trials = table["method"].value_counts()
     claims: list[Claim] = []
-    for measure in ("published", "honest"):
+    for measure in ("published", "out-of-bag"):
         for row in ("binary", "multi-class"):
-            part = pd.DataFrame(columns=["method", "pearson", "spearman", "slope"])
-            if len(found):
-                part = found[(found["measure"] == measure) & (found["row"] == row)]
+            part = found[(found["measure"] == measure) & (found["row"] == row)]
             complete = trials.get(MEASURES[measure][0], 0) >= _ALL_TRIALS
             claims += _correlation(measure, row, part.set_index("method"), complete)
     return claims
@@ -139,9 +136,9 @@ def _correlation(measure: str, row: str, found: pd.DataFrame, complete: bool) ->
 _MOONS = {"SVM": (0.218, 0.133), "DT": (0.156, 0.129), "RF": (0.134, 0.122)}
 
 
-def moons(evidence: Evidence) -> list[Claim]:
+def moons(folder: ResultsFolder) -> list[Claim]:
     """Return the claims of Figure 3."""
-    facts = evidence.facts("moons")
+    facts = folder.facts("moons")
     claims = []
     for classifier, (before, after) in _MOONS.items():
         text = f"moons, {classifier}: Brier score before and after SWC"
@@ -155,9 +152,9 @@ def moons(evidence: Evidence) -> list[Claim]:
     return claims
 
 
-def cifar(evidence: Evidence) -> list[Claim]:
+def cifar(folder: ResultsFolder) -> list[Claim]:
     """Return the claims of Figure 4."""
-    table = at_usual_size(evidence.results)
+    table = at_usual_size(folder.results)
     table = table[table["dataset"].isin(IMAGES)]
     claims = []
     for dataset, title in IMAGES.items():
@@ -198,9 +195,9 @@ def cifar(evidence: Evidence) -> list[Claim]:
     return claims
 
 
-def support(evidence: Evidence) -> list[Claim]:
+def support(folder: ResultsFolder) -> list[Claim]:
     """Return the claims of Figures 5 and 6."""
-    low, turned = evidence.facts("support-low"), evidence.facts("rotation")
+    low, turned = folder.facts("support-low"), folder.facts("rotation")
     text = "SWC lowers q of the true class for all five items of least support (first trial)"
     if low is None:
         claims = [Claim("Figure 5", text, "5 of 5", WAITING, None)]

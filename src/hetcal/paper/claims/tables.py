@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
 
-from hetcal.paper.claims.base import (
-    BINARY,
-    GLOBAL,
-    PAPER,
-    SIMILAR,
-    TRIALS,
-    WAITING,
-    Claim,
-    Evidence,
-)
+from hetcal.paper.claims.base import PAPER, TRIALS, WAITING, Claim, ResultsFolder
 from hetcal.paper.figures._results import at_usual_size
 from hetcal.paper.published import published_table
-from hetcal.paper.settings import PAPER_TABLES
-from hetcal.paper.tables import summarise
+from hetcal.paper.settings import (
+    BINARY,
+    CLASSIFIERS,
+    GLOBAL_METHODS,
+    PAPER_TABLES,
+    SIMILARITY_METHODS,
+)
+from hetcal.paper.tables import mark_best, summarise
 
-_ROWS = 6  # classifiers per table
-
-# A condition looks at means and standard errors of one row (classifier) per line, one column per
-# method, and tells for each line whether the claim holds.
+# A condition looks at the means of one row (classifier) per line, one column per method, and at
+# which of them are marked as the best of their row; it tells for each line whether it holds.
 Condition = Callable[[pd.DataFrame, pd.DataFrame], pd.Series]
 
 
-def _among_best(methods: Sequence[str], *, higher: bool = False) -> Condition:
+def _among_best(*methods: str) -> Condition:
     """One of the methods is the best of the row, or within one of the best's standard errors."""
-
-    def holds(mean: pd.DataFrame, error: pd.DataFrame) -> pd.Series:
-        loss = -mean if higher else mean
-        smallest = loss.min(axis=1)
-        # The standard error of the best method of each row.
-        allowance = error.where(loss.eq(smallest, axis=0)).min(axis=1).fillna(0)
-        limit = smallest + allowance + 1e-12
-        return loss.reindex(columns=list(methods)).min(axis=1) <= limit
-
-    return holds
+    return lambda mean, best: best.reindex(columns=list(methods)).any(axis=1)
 
 
 def _lower(first: str, second: str) -> Condition:
-    return lambda mean, error: mean[first] < mean[second]
+    return lambda mean, best: mean[first] < mean[second]
 
 
-def _similar_beats_global(mean: pd.DataFrame, error: pd.DataFrame) -> pd.Series:
-    columns = mean.columns
-    similar = mean[[name for name in SIMILAR if name in columns]].min(axis=1)
-    return similar < mean[[name for name in GLOBAL if name in columns]].min(axis=1)
+def _similar_beats_global(mean: pd.DataFrame, best: pd.DataFrame) -> pd.Series:
+    similar = mean.filter(SIMILARITY_METHODS).min(axis=1)
+    return similar < mean.filter(GLOBAL_METHODS).min(axis=1)
 
 
 @dataclass(frozen=True)
@@ -63,17 +48,16 @@ class _TableClaim:
     share: float = 1.0  # of the rows that must agree
 
 
-_LETTER = ("letter",)
 _TABLE_CLAIMS = (
     _TableClaim(
         "Binary data: SWC-HH consistently has the best Brier score (within one standard error)",
         BINARY,
-        _among_best(["SWC-HH"]),
+        _among_best("SWC-HH"),
     ),
     _TableClaim(
         "Binary data: SWC-HH consistently has the best accuracy (within one standard error)",
         BINARY,
-        _among_best(["SWC-HH"], higher=True),
+        _among_best("SWC-HH"),
         metric="accuracy",
     ),
     _TableClaim(
@@ -101,19 +85,19 @@ _TABLE_CLAIMS = (
     _TableClaim(
         "fashion-mnist: SWC-HH has the best accuracy",
         ("fashion-mnist",),
-        _among_best(["SWC-HH"], higher=True),
+        _among_best("SWC-HH"),
         metric="accuracy",
     ),
     _TableClaim(
         "letter: SBAW-10 is best, except with RF",
-        _LETTER,
-        _among_best(["SBAW-10"]),
+        ("letter",),
+        _among_best("SBAW-10"),
         classifiers=("NB", "DT", "SVM", "RBFSVM", "GBT"),
     ),
     _TableClaim(
         "letter with RF: SWC or SWC-HH is best",
-        _LETTER,
-        _among_best(["SWC", "SWC-HH"]),
+        ("letter",),
+        _among_best("SWC", "SWC-HH"),
         classifiers=("RF",),
     ),
     _TableClaim(
@@ -125,15 +109,15 @@ _TABLE_CLAIMS = (
 )
 
 
-def tables(evidence: Evidence) -> list[Claim]:
+def tables(folder: ResultsFolder) -> list[Claim]:
     """Return the claims of the appendix."""
-    table = at_usual_size(evidence.results)
+    table = at_usual_size(folder.results)
     ours = summarise(table[table["method"].isin(PAPER)])
     published = published_table()
     claims = []
     for wanted in _TABLE_CLAIMS:
         theirs, mine = (_rows_that_agree(cells, wanted) for cells in (published, ours))
-        n_rows = len(wanted.datasets) * (len(wanted.classifiers) or _ROWS)
+        n_rows = len(wanted.datasets) * len(wanted.classifiers or CLASSIFIERS)
         holds = None
         if len(mine) == n_rows and _enough_trials(ours, wanted):
             agree = mine.mean()
@@ -158,14 +142,13 @@ def _rows_that_agree(cells: pd.DataFrame, claim: _TableClaim) -> pd.Series:
     part = cells[cells["dataset"].isin(claim.datasets) & (cells["metric"] == claim.metric)]
     if claim.classifiers:
         part = part[part["classifier"].isin(claim.classifiers)]
-    rows = []
-    for _, one in part.groupby("dataset"):
-        mean, error = (
-            one.pivot(index=["dataset", "classifier"], columns="method", values=value)
-            for value in ("mean", "standard_error")
-        )
-        # A row that is not finished says nothing yet; eight methods are a whole row.
-        whole = mean.notna().sum(axis=1) == len(PAPER) - 1
-        if whole.any():
-            rows.append(claim.condition(mean[whole], error[whole]))
-    return pd.concat(rows) if rows else pd.Series(dtype=bool)
+    part = mark_best(part)
+    mean, best = (
+        part.pivot(index=["dataset", "classifier"], columns="method", values=value)
+        for value in ("mean", "best")
+    )
+    # A row that is not finished says nothing yet; eight methods are a whole row.
+    whole = mean.notna().sum(axis=1) == len(PAPER) - 1
+    if not whole.any():
+        return pd.Series(dtype=bool)
+    return claim.condition(mean[whole], best[whole] == True)  # noqa: E712 (False where missing)

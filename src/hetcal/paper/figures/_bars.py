@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hetcal.plotting._style import INK, method_style
+from hetcal.paper.figures._results import style_of
+from hetcal.plotting._style import INK
 
 _WIDTH = 0.86  # of the place that a classifier has
 
@@ -45,7 +46,7 @@ def draw_bars(
     place = np.arange(len(classifiers))
     width = _WIDTH / len(methods)
     for number, method in enumerate(methods):
-        style = method_style(method)
+        style = style_of(method)
         x = place - _WIDTH / 2 + (number + 0.5) * width
         if as_points:
             ax.errorbar(

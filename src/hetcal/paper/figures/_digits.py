@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
 
 from hetcal.calibration import get_calibrator
 from hetcal.calibration.similarity import SimilarityCalibrator
-from hetcal.datasets import PaperSplit, load_dataset, paper_classifier, paper_split
+from hetcal.datasets import PaperSplit, paper_classifier, paper_split
 
 Matrix = NDArray[np.float64]
 
@@ -24,41 +25,36 @@ class CalibratedDigits:
     Attributes
     ----------
     split : PaperSplit
-        Scaled by the training set.
-    images : ndarray of shape (n_test, 28, 28)
-        The test items' pixels.
+        Not scaled: pixels.
+    classifier, swc
+        Trained and calibrated on the scaled pixels of :meth:`scaled`.
     """
 
     split: PaperSplit
-    images: Matrix
+    scaler: StandardScaler
     classifier: Any
     swc: SimilarityCalibrator
-    _center: Matrix
-    _scale: Matrix
 
     @classmethod
     def trial(cls, seed: int) -> CalibratedDigits:
         """Train on 500 items and calibrate on 3000."""
-        split = paper_split(DATASET, seed, N_CAL)
-        pixels = np.asarray(load_dataset(DATASET).X, dtype=np.float64)
-        classifier = paper_classifier("SVM").fit(split.X_train, split.y_train)
+        split = paper_split(DATASET, seed, N_CAL, scale=False)
+        scaler = StandardScaler().fit(split.X_train)
+        classifier = paper_classifier("SVM").fit(scaler.transform(split.X_train), split.y_train)
+        X_cal = scaler.transform(split.X_cal)
         swc = get_calibrator("swc", preset="paper").fit(
-            split.X_cal, split.y_cal, y_proba=classifier.predict_proba(split.X_cal)
+            X_cal, split.y_cal, y_proba=classifier.predict_proba(X_cal)
         )
-        train = pixels[split.index_train]
-        spread = train.std(axis=0)
-        return cls(
-            split,
-            pixels[split.index_test].reshape(-1, SIDE, SIDE),
-            classifier,
-            swc,
-            train.mean(axis=0),
-            np.where(spread > 0, spread, 1.0),
-        )
+        return cls(split, scaler, classifier, swc)
+
+    @property
+    def images(self) -> Matrix:
+        """The test items' pixels, of shape (n_test, 28, 28)."""
+        return np.asarray(self.split.X_test).reshape(-1, SIDE, SIDE)
 
     def scaled(self, images: Matrix) -> Matrix:
         """Return images as the classifier sees them: rows, standardised by the training set."""
-        return (images.reshape(len(images), -1) - self._center) / self._scale
+        return self.scaler.transform(images.reshape(len(images), -1))
 
     def support(self, images: Matrix) -> Matrix:
         """Return the calibration support of images."""

@@ -8,34 +8,27 @@ from typing import Any
 
 import pandas as pd
 
+from hetcal.paper.figures import DrawnFigure
 from hetcal.paper.figures._bars import draw_bars, legend_below
-from hetcal.paper.figures._registry import DrawnFigure
 from hetcal.paper.figures._results import (
     at_usual_size,
     methods_in,
+    table_trials,
     trials_of,
+    with_heterogeneity,
 )
 from hetcal.paper.published import published_table
-from hetcal.paper.settings import Trial, make_trials, paper_methods
+from hetcal.paper.settings import BINARY, MULTICLASS, Trial
 from hetcal.paper.tables import mean_heterogeneity, summarise
 from hetcal.plotting._style import require_pyplot
 
-DATASETS_OF = {
-    "appendix-binary": ("mnist-1v7", "mnist-4v9", "mnist-3v8", "mnist-3v5"),
-    "appendix-multiclass": ("mnist10", "fashion-mnist", "letter"),
-}
+DATASETS_OF = {"appendix-binary": BINARY, "appendix-multiclass": MULTICLASS}
 _METRICS = {"brier": "Brier score", "accuracy": "accuracy"}
 
 
 def trials_needed(name: str, trials: int, own: Sequence[str] = ()) -> list[Trial]:
     """Return the trials that the figure shows."""
-    return [
-        trial
-        for dataset in DATASETS_OF[name]
-        for trial in make_trials(
-            dataset, [*paper_methods(dataset), "hh", *own], seeds=range(trials)
-        )
-    ]
+    return table_trials(DATASETS_OF[name], trials, own)
 
 
 def draw(name: str, results: Path, trials: int, progress: Callable[[str], object]) -> DrawnFigure:
@@ -67,7 +60,7 @@ def _plot(table: pd.DataFrame, scores: pd.DataFrame, hh: pd.Series, datasets: li
                 part,
                 order,
                 methods,
-                labels=[_label(dataset, name, hh) for name in order],
+                labels=[with_heterogeneity(name, hh.get((dataset, name)), 2) for name in order],
                 published=published[
                     (published["dataset"] == dataset) & (published["metric"] == metric)
                 ],
@@ -82,8 +75,3 @@ def _worst_first(scores: pd.DataFrame, metric: str) -> list[str]:
     """Order the classifiers by their uncalibrated score, as the paper does."""
     start = scores[scores["method"] == "Uncal."].sort_values("mean", ascending=metric != "brier")
     return start["classifier"].tolist()
-
-
-def _label(dataset: str, classifier: str, hh: pd.Series) -> str:
-    value = hh.get((dataset, classifier))
-    return classifier if value is None else f"{classifier}\n(HH {value:.2f})"

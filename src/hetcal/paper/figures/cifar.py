@@ -8,16 +8,18 @@ from typing import Any
 
 import pandas as pd
 
+from hetcal.paper.figures import DrawnFigure
 from hetcal.paper.figures._bars import draw_bars, legend_below
-from hetcal.paper.figures._registry import DrawnFigure
 from hetcal.paper.figures._results import (
     at_usual_size,
-    in_words,
     methods_in,
+    table_trials,
     trials_of,
+    with_heterogeneity,
 )
-from hetcal.paper.settings import Trial, make_trials, paper_methods
+from hetcal.paper.settings import Trial
 from hetcal.paper.tables import mean_heterogeneity, summarise
+from hetcal.paper.text import number_of_trials
 from hetcal.plotting._style import require_pyplot
 
 IMAGES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
@@ -26,25 +28,21 @@ NETWORKS = {"resnet20": "ResNet20", "resnet56": "ResNet56", "repvgg_a2": "RepVGG
 
 def trials_needed(name: str, trials: int, own: Sequence[str] = ()) -> list[Trial]:
     """Return the trials that the figure shows."""
-    return [
-        trial
-        for dataset in IMAGES
-        for trial in make_trials(
-            dataset, [*paper_methods(dataset), "hh", *own], seeds=range(trials)
-        )
-    ]
+    return table_trials(IMAGES, trials, own)
 
 
 def draw(name: str, results: Path, trials: int, progress: Callable[[str], object]) -> DrawnFigure:
     """Draw a panel per data set that has results."""
     table = at_usual_size(trials_of(results, IMAGES, figure=name, trials=trials))
     scores = summarise(table, ["brier"])
-    hh, honest = (
+    hh, out_of_bag = (
         mean_heterogeneity(table, method).set_index(["dataset", "classifier"])["mean"]
-        for method in ("hh", "hh-honest")
+        for method in ("hh", "hh-oob")
     )
     keys = pd.MultiIndex.from_frame(scores[["dataset", "classifier"]])
-    facts = scores.assign(hh=hh.reindex(keys).to_numpy(), hh_honest=honest.reindex(keys).to_numpy())
+    facts = scores.assign(
+        hh=hh.reindex(keys).to_numpy(), hh_oob=out_of_bag.reindex(keys).to_numpy()
+    )
     return DrawnFigure(_plot(table, scores, hh), facts)
 
 
@@ -58,9 +56,12 @@ def _plot(table: pd.DataFrame, scores: pd.DataFrame, hh: pd.Series) -> Any:
         part = scores[scores["dataset"] == dataset]
         networks = [name for name in NETWORKS if name in set(part["classifier"])]
         methods = methods_in(table[table["dataset"] == dataset], dataset)
-        labels = [_label(dataset, network, hh) for network in networks]
+        labels = [
+            with_heterogeneity(NETWORKS[network], hh.get((dataset, network)), 3)
+            for network in networks
+        ]
         draw_bars(ax, part, networks, methods, labels=labels, as_points=True)
-        ax.set_title(f"{IMAGES[dataset]} ({in_words(part['trials'])})")
+        ax.set_title(f"{IMAGES[dataset]} ({number_of_trials(part['trials'])})")
         ax.set_ylabel("Brier score")
     legend_below(figure, axes[0, 0], published=False)
     figure.suptitle(
@@ -69,8 +70,3 @@ def _plot(table: pd.DataFrame, scores: pd.DataFrame, hh: pd.Series) -> Any:
         fontsize=11,
     )
     return figure
-
-
-def _label(dataset: str, network: str, hh: pd.Series) -> str:
-    value = hh.get((dataset, network))
-    return NETWORKS[network] if value is None else f"{NETWORKS[network]}\n(HH {value:.3f})"

@@ -8,16 +8,18 @@ from typing import Any
 
 import pandas as pd
 
-from hetcal.paper.figures._registry import DrawnFigure
-from hetcal.paper.figures._results import in_words, methods_in, trials_of
-from hetcal.paper.plan import LEARNING_CURVE_SIZES as SIZES
-from hetcal.paper.settings import Trial, make_trials, paper_methods
+from hetcal.paper.figures import DrawnFigure
+from hetcal.paper.figures._results import methods_in, trials_of
+from hetcal.paper.settings import PAPER_METHODS, Trial, make_trials, paper_methods
 from hetcal.paper.tables import summarise
+from hetcal.paper.text import number_of_trials
 from hetcal.plotting import LearningCurveDisplay
 from hetcal.plotting._style import require_pyplot
 
 DATASET = "mnist-4v9"
+SIZES = (50, 100, 200, 500, 1000, 1500, 2000, 2500, 3000)
 CLASSIFIERS = {"NB": "Naive Bayes", "DT": "decision tree", "RF": "random forest"}
+_PRINTED = {name: printed for printed, name in PAPER_METHODS.items()}
 
 
 def trials_needed(name: str, trials: int, own: Sequence[str] = ()) -> list[Trial]:
@@ -57,27 +59,24 @@ def _plot(scores: pd.DataFrame, methods: list[str]) -> Any:
     for ax, (short, title) in zip(axes, CLASSIFIERS.items(), strict=True):
         _display(scores[scores["classifier"] == short], methods).plot(ax, dodge=0.012)
         ax.get_legend().remove()
-        for line in ax.lines:
-            line.set_linestyle("--" if line.get_gid() == "Uncal." else "-")
         ax.set(title=title, ylabel="", ylim=(0, None))
         # 2500 has no room between its neighbours on a logarithmic axis.
         ax.set_xticks(SIZES, [str(size) if size not in (1500, 2500) else "" for size in SIZES])
         ax.tick_params(axis="x", labelrotation=45)
         ax.minorticks_off()
     axes[0].set_ylabel("Brier score (lower is better)")
-    handles, labels = axes[0].get_legend_handles_labels()
+    handles, _ = axes[0].get_legend_handles_labels()
+    labels = [_PRINTED.get(line.get_gid(), line.get_gid()) for line in handles]
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    figure.suptitle(
-        f"mnist-4v9, nested calibration sets ({in_words(scores['trials'])}, one standard error)"
-    )
+    trials = number_of_trials(scores["trials"])
+    figure.suptitle(f"mnist-4v9, nested calibration sets ({trials}, one standard error)")
     return figure
 
 
 def _display(scores: pd.DataFrame, methods: list[str]) -> LearningCurveDisplay:
     order = pd.Categorical(scores["method"], categories=methods, ordered=True)
     rows = scores.assign(method=order).dropna(subset=["method"]).sort_values(["method", "n_cal"])
-    rows = rows.astype({"method": str}).rename(columns={"n_cal": "size", "mean": "value"})
-    return LearningCurveDisplay(
-        rows[["method", "size", "value", "standard_error"]].fillna({"standard_error": 0.0}),
-        "brier",
-    )
+    rows = rows.astype({"method": str}).replace({"method": PAPER_METHODS})
+    rows = rows.rename(columns={"n_cal": "size", "mean": "value"})
+    columns = ["method", "size", "value", "standard_error"]
+    return LearningCurveDisplay(rows[columns].fillna({"standard_error": 0.0}), "brier")

@@ -12,7 +12,7 @@ from hetcal.calibration import get_calibrator
 from hetcal.datasets import PaperSplit, paper_classifier, paper_split
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.metrics import brier_score
-from hetcal.paper.figures._registry import DrawnFigure
+from hetcal.paper.figures import DrawnFigure
 from hetcal.plotting import HeterogeneityMapDisplay
 
 NAMES = {"SVM": "linear SVM", "DT": "decision tree", "RF": "random forest"}
@@ -38,29 +38,30 @@ def draw(name: str, results: Path, trials: int, progress: Callable[[str], object
 def row_of_panels(split: PaperSplit, short: str) -> tuple[dict[str, Any], dict[str, float]]:
     """Return the four panels of one classifier as functions of the plane, and the scores."""
     classifier = paper_classifier(short).fit(split.X_train, split.y_train)
-    said = classifier.predict_proba
-    P, P_test = said(split.X_cal), said(split.X_test)
+    predict = classifier.predict_proba
+    P, P_test = predict(split.X_cal), predict(split.X_test)
     maps = {
         name: get_calibrator(name, preset="paper").fit(split.X_cal, split.y_cal, y_proba=P)
         for name in ("platt", "swc")
     }
     hidden = HiddenHeterogeneity(estimate="paper").fit(split.X_cal, split.y_cal, y_proba=P)
-    honest = HiddenHeterogeneity().fit(split.X_cal, split.y_cal, y_proba=P)
+    out_of_bag = HiddenHeterogeneity().fit(split.X_cal, split.y_cal, y_proba=P)
     panels = {
-        "uncalibrated": lambda G: said(G)[:, 1],
-        "Platt": lambda G: maps["platt"].predict_proba(G, y_proba=said(G))[:, 1],
-        "HH": lambda G: hidden.score_samples(said(G)),
-        "SWC": lambda G: maps["swc"].predict_proba(G, y_proba=said(G))[:, 1],
+        "uncalibrated": lambda G: predict(G)[:, 1],
+        "Platt": lambda G: maps["platt"].predict_proba(G, y_proba=predict(G))[:, 1],
+        "HH": lambda G: hidden.score_samples(predict(G)),
+        "SWC": lambda G: maps["swc"].predict_proba(G, y_proba=predict(G))[:, 1],
+    }
+    calibrated = {
+        name: brier_score(split.y_test, one.predict_proba(split.X_test, y_proba=P_test))
+        for name, one in maps.items()
     }
     facts = {
         "uncalibrated": brier_score(split.y_test, P_test),
-        "platt": brier_score(
-            split.y_test, maps["platt"].predict_proba(split.X_test, y_proba=P_test)
-        ),
-        "swc": brier_score(split.y_test, maps["swc"].predict_proba(split.X_test, y_proba=P_test)),
+        **calibrated,
         "hh": float(hidden.score_samples(P_test).mean()),
-        "hh_honest": honest.hh_mean_,
-        "hh_honest_local": honest.hh_local_mean_,
+        "hh_oob": out_of_bag.hh_mean_,
+        "hh_oob_local": out_of_bag.hh_local_mean_,
     }
     return panels, {key: float(value) for key, value in facts.items()}
 

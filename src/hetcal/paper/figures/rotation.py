@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hetcal.paper.figures import DrawnFigure
 from hetcal.paper.figures._digits import CalibratedDigits
-from hetcal.paper.figures._registry import DrawnFigure
 from hetcal.plotting import SupportDisplay
 from hetcal.plotting._style import require_pyplot
 

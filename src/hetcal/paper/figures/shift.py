@@ -14,17 +14,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import GradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import make_pipeline
 
 from hetcal._exceptions import UnknownCategoryWarning
 from hetcal.calibration import get_calibrator
 from hetcal.datasets import load_dataset
 from hetcal.metrics import brier_score
-from hetcal.paper.figures._registry import DrawnFigure, facts_file
+from hetcal.paper.data import black_box, table_encoder
+from hetcal.paper.figures import DrawnFigure, facts_file
 from hetcal.paper.settings import VERSIONS
 from hetcal.paper.store import Store
 from hetcal.plotting._style import method_style, require_pyplot
@@ -78,7 +75,7 @@ def shift_trial(classifier: str, share: float | None, seed: int) -> pd.DataFrame
     order = rng.permutation(len(y))
     test, cal = order[:N_TEST], order[N_TEST : N_TEST + N_CAL]
     train = _biased(order[N_TEST + N_CAL :], rare, share)
-    model = _black_box(classifier).fit(X.iloc[train], y[train])
+    model = make_pipeline(table_encoder(), black_box(classifier)).fit(X.iloc[train], y[train])
     P_cal, P_test = model.predict_proba(X.iloc[cal]), model.predict_proba(X.iloc[test])
     rows = []
     for method in METHODS:
@@ -110,17 +107,6 @@ def _biased(pool: np.ndarray, rare: np.ndarray, share: float | None) -> np.ndarr
         return pool[:N_TRAIN]
     n_rare = round(share * N_TRAIN)
     return np.concatenate([pool[rare[pool]][:n_rare], pool[~rare[pool]][: N_TRAIN - n_rare]])
-
-
-def _black_box(classifier: str) -> Pipeline:
-    words = make_column_selector(dtype_include=["object", "category", "string"])
-    levels = OneHotEncoder(handle_unknown="ignore", sparse_output=False, min_frequency=5)
-    encoder = make_column_transformer((levels, words), remainder=StandardScaler())
-    model: Any = {
-        "LR": LogisticRegression(max_iter=2000),
-        "GBT": GradientBoostingClassifier(n_estimators=200, random_state=0),
-    }[classifier]
-    return make_pipeline(encoder, model)
 
 
 def _kept_trial(store: Store, classifier: str, share: float | None, seed: int) -> pd.DataFrame:

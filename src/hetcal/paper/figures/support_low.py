@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hetcal.paper.figures import DrawnFigure
 from hetcal.paper.figures._digits import CalibratedDigits
-from hetcal.paper.figures._registry import DrawnFigure
 from hetcal.plotting._style import INK, method_style, require_pyplot
 
 N_SHOWN = 5
@@ -18,17 +18,15 @@ N_SHOWN = 5
 
 def draw(name: str, results: Path, trials: int, progress: Callable[[str], object]) -> DrawnFigure:
     """Draw the five items of the first trial; the facts hold those of every trial."""
-    facts = []
-    first: CalibratedDigits | None = None
+    facts, drawn = [], {}
     for seed in range(trials):
         progress(f"support-low: trial {seed + 1} of {trials}")
         digits = CalibratedDigits.trial(seed)
-        first = first or digits
         facts.append(lowest_support(digits).assign(seed=seed))
+        if seed == 0:
+            drawn = {item: digits.images[item] for item in facts[0]["item"]}
     table = pd.concat(facts, ignore_index=True)
-    if first is None:
-        raise ValueError("The figure 'support-low' needs at least one trial; got trials=0.")
-    return DrawnFigure(_plot(first, table), table)
+    return DrawnFigure(_plot(drawn, table), table)
 
 
 def lowest_support(digits: CalibratedDigits) -> pd.DataFrame:
@@ -38,8 +36,9 @@ def lowest_support(digits: CalibratedDigits) -> pd.DataFrame:
     all test items), ``before`` and ``after`` (probability of the true digit).
     """
     split = digits.split
-    P = digits.classifier.predict_proba(split.X_test)
-    Q, support = digits.swc.predict_proba(split.X_test, y_proba=P, return_support=True)
+    X = digits.scaled(digits.images)
+    P = digits.classifier.predict_proba(X)
+    Q, support = digits.swc.predict_proba(X, y_proba=P, return_support=True)
     items = np.argsort(support, kind="stable")[:N_SHOWN]
     truth = split.y_test[items]
     return pd.DataFrame(
@@ -55,7 +54,7 @@ def lowest_support(digits: CalibratedDigits) -> pd.DataFrame:
     )
 
 
-def _plot(digits: CalibratedDigits, facts: pd.DataFrame) -> Any:
+def _plot(images: dict[int, np.ndarray], facts: pd.DataFrame) -> Any:
     plt = require_pyplot("The figure 'support-low'")
     shown = facts[facts["seed"] == 0]
     figure, axes = plt.subplots(
@@ -67,7 +66,7 @@ def _plot(digits: CalibratedDigits, facts: pd.DataFrame) -> Any:
     )
     for column, item in enumerate(shown.to_dict("records")):
         picture, bars = axes[:, column]
-        picture.imshow(digits.images[item["item"]], cmap="gray_r", vmin=0, vmax=255)
+        picture.imshow(images[item["item"]], cmap="gray_r", vmin=0, vmax=255)
         picture.set(xticks=[], yticks=[])
         picture.set_title(f"a {item['digit']}, support {item['support']:.0f}", fontsize=11)
         _draw_before_and_after(bars, item["before"], item["after"], labels=column == 0)

@@ -1,21 +1,17 @@
-"""What the paper's conclusions look like with the honest HH and the hybrid; shift; time."""
+"""What the paper's conclusions look like with the out-of-bag HH and the hybrid; shift; time."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
+from hetcal.paper.claims.base import ResultsFolder
 from hetcal.paper.figures.improvement import correlations, improvements
 from hetcal.paper.figures.shift import CLASSIFIERS, COMMON, METHODS, RARE
-from hetcal.paper.page import markdown
-from hetcal.paper.settings import MEASUREMENTS, PAPER_METHODS, PAPER_TABLES
+from hetcal.paper.hindsight import compare_in_hindsight, geometric_mean
+from hetcal.paper.settings import MEASUREMENTS, PAPER_METHODS, PAPER_TABLES, SIMILARITY_METHODS
+from hetcal.paper.text import duration, markdown_table
 
-# benchmarks/hh_speed.py and benchmarks/swc_speed.py: the published algorithms written plainly,
-# against hetcal in the same process, on one thread.
-HH_RATIO = 364
-SECONDS_PER_PAIR = 5e-6
-# Where the hybrid's settings were chosen.
-DEVELOPMENT = ("mnist-1v7", "mnist-4v9", "letter")
 _N_METHODS = 8
 _FEWEST = 30  # trials that say something about averages and correlations
 
@@ -25,24 +21,24 @@ def heterogeneity(results: pd.DataFrame) -> list[str]:
     part = results[results["dataset"].isin(PAPER_TABLES)]
     both = _paired(part)
     if len(both) < _FEWEST:
-        return [f"The honest HH has {len(both)} results so far; {_FEWEST} are needed here."]
+        return [f"The out-of-bag HH has {len(both)} results so far; {_FEWEST} are needed here."]
     lines = [
         "The published HH scores a local model on the items that it was grown on, so noise alone "
-        "makes it positive. The honest HH scores it out of bag, takes off what noise gives, and "
-        "splits the rest into what a global map can repair and what only a local one can.",
+        "makes it positive. The out-of-bag HH scores it on items that it was not grown on, "
+        "takes off what noise gives, and splits the rest into what a global map can repair and "
+        "what only a local one can.",
         "",
-        f"Over {len(both)} trials the published HH averages {both['hh'].mean():.3f}, the honest "
-        f"one {both['honest'].mean():.3f}, of which {both['local'].mean():.3f} is local. Averages "
-        "per data set:",
+        f"Over {len(both)} trials the published HH averages {both['hh'].mean():.3f}, the "
+        f"out-of-bag one {both['oob'].mean():.3f}, of which {both['local'].mean():.3f} is local. "
+        "Averages per data set:",
         "",
     ]
     rows = [
-        [str(name), *(f"{one[column].mean():.3f}" for column in ("hh", "honest", "local"))]
+        [str(name), *(f"{one[column].mean():.3f}" for column in ("hh", "oob", "local"))]
         for name, one in both.groupby("dataset", sort=False)
     ]
-    lines += [markdown.table(["data set", "published HH", "honest HH", "local part"], rows), ""]
-    points = improvements(part)
-    found = correlations(points)
+    lines += [markdown_table(["data set", "published HH", "out-of-bag HH", "local part"], rows), ""]
+    found = correlations(improvements(part))
     lines += [
         "How well each predicts the improvement in Brier score (linear correlation / rank "
         "correlation over all trials):",
@@ -56,9 +52,9 @@ def heterogeneity(results: pd.DataFrame) -> list[str]:
 def _paired(part: pd.DataFrame) -> pd.DataFrame:
     keys = ["dataset", "classifier", "seed"]
     published = part[part["method"] == "hh"].set_index(keys)["hh"]
-    honest = part[part["method"] == "hh-honest"].set_index(keys)
+    oob = part[part["method"] == "hh-oob"].set_index(keys)
     return (
-        pd.DataFrame({"hh": published, "honest": honest["hh"], "local": honest["hh_local"]})
+        pd.DataFrame({"hh": published, "oob": oob["hh"], "local": oob["hh_local"]})
         .dropna()
         .reset_index()
     )
@@ -80,57 +76,42 @@ def _correlation_table(found: pd.DataFrame) -> str:
                 ),
             ]
         )
-    return markdown.table(["improvement by", *(f"{name} HH" for name in measures)], rows)
-
-
-def hybrid(results: pd.DataFrame) -> list[str]:
-    """Return what the hybrid brings against the best of the paper's eight, chosen in hindsight."""
-    found = _ratios(results)
-    if found.empty:
-        return ["The hybrid has no results yet."]
-    lines = [
-        "The paper's future work names a method that blends global and local calibration. hetcal's "
-        "`HybridCalibrator` on the same splits, its score divided by that of the best of the "
-        "paper's eight methods, chosen in hindsight for every row of the tables (below 1: better). "
-        "Its settings were chosen on the data sets marked as development; the others confirm.",
-        "",
-    ]
-    rows = []
-    for kind, part in found.groupby("kind", sort=False):
-        for metric, one in part.groupby("metric", sort=False):
-            worst = one.iloc[int(one["ratio"].to_numpy().argmax())]
-            rows.append(
-                [
-                    f"{kind}, {_SCORES[str(metric)]}",
-                    str(len(one)),
-                    f"{np.exp(np.log(one['ratio']).mean()):.3f}",
-                    str(int((one["ratio"] > 1).sum())),
-                    f"{worst['ratio']:.3f} ({worst['dataset']}, {worst['classifier']})",
-                ]
-            )
-    head = ["cells and score", "rows", "geometric mean", "rows above 1", "worst row"]
-    return [*lines, markdown.table(head, rows)]
+    return markdown_table(["improvement by", *(f"{name} HH" for name in measures)], rows)
 
 
 _SCORES = {"brier": "Brier score", "log_loss": "log loss"}
 
 
-def _ratios(results: pd.DataFrame) -> pd.DataFrame:
-    """Return one ratio per row of the tables and score, over the trials that the hybrid has."""
-    place = ["dataset", "classifier"]
-    has = results[results["method"] == "hybrid"][[*place, "seed"]]
-    same = results.merge(has, on=[*place, "seed"])
+def hybrid(results: pd.DataFrame) -> list[str]:
+    """Return what the hybrid brings against the best of the paper's eight, chosen in hindsight."""
     rows = []
-    for (dataset, classifier), part in same.groupby(place, sort=False):
-        for metric in _SCORES:
-            means = part.groupby("method")[metric].mean().dropna()
-            paper = means[means.index.isin(list(PAPER_METHODS))]
-            if len(paper) < _N_METHODS or "hybrid" not in means.index:
-                continue
-            kind = "development" if dataset in DEVELOPMENT else "confirmation"
-            row = {"dataset": dataset, "classifier": classifier, "kind": kind, "metric": metric}
-            rows.append(row | {"ratio": float(means["hybrid"] / paper.min())})
-    return pd.DataFrame(rows, columns=["dataset", "classifier", "kind", "metric", "ratio"])
+    for metric, title in _SCORES.items():
+        found = compare_in_hindsight(results, metric, against="paper")
+        if found.empty:
+            continue
+        found = found[found["others"] == _N_METHODS]
+        for development, part in found.groupby("development"):
+            worst = part.iloc[int(part["ratio"].argmax())]
+            rows.append(
+                [
+                    f"{'development' if development else 'confirmation'}, {title}",
+                    str(len(part)),
+                    f"{geometric_mean(part['ratio']):.3f}",
+                    str(int((part["ratio"] > 1).sum())),
+                    f"{worst['ratio']:.3f} ({worst['dataset']}, {worst['classifier']})",
+                ]
+            )
+    if not rows:
+        return ["The hybrid has no results yet."]
+    head = ["cells and score", "rows", "geometric mean", "rows above 1", "worst row"]
+    return [
+        "The paper's future work names a method that blends global and local calibration. hetcal's "
+        "`HybridCalibrator` on the same splits, its score divided by that of the best of the "
+        "paper's eight methods, chosen in hindsight for every row of the tables (below 1: better). "
+        "Its settings were chosen on the data sets marked as development; the others confirm.",
+        "",
+        markdown_table(head, sorted(rows)),
+    ]
 
 
 _LEVELS = ("0 %", "5 %", "33 %")
@@ -154,7 +135,7 @@ def shift(facts: pd.DataFrame | None) -> list[str]:
         f"Brier score per group, mean over {facts['seed'].nunique()} trials ± standard error; the "
         "columns give the share of women in the training sample (33 % is the population's):",
         "",
-        markdown.table(head, rows),
+        markdown_table(head, rows),
         "",
         *(_shift_in_words(facts[facts["classifier"] == name], name) for name in CLASSIFIERS),
     ]
@@ -191,33 +172,32 @@ def _mean(facts: pd.DataFrame, classifier: str, method: str, group: str, level: 
     return f"{found.mean():.4f}{error}"
 
 
-def time_taken(results: pd.DataFrame) -> list[str]:
+def time_taken(folder: ResultsFolder) -> list[str]:
     """Return how long the trials took, and what the published algorithms would have taken."""
+    results = folder.results
     paper = results[results["method"].isin((*PAPER_METHODS, *MEASUREMENTS))]
     if paper.empty:
         return ["No trials yet."]
-    # SWC-HH contains the time of hh, which is computed once for both.
     ours = paper[~paper["method"].isin(MEASUREMENTS)]
-    shared = paper[paper["method"] == "hh"]["seconds"].sum()
-    pairs = paper[paper["method"].isin(("SBA-10", "SBAW-10", "SWC", "SWC-HH"))]
-    loops = float((pairs["n_cal"] * pairs["n_test"]).sum()) * SECONDS_PER_PAIR
-    published = shared * HH_RATIO + loops
-    return [
+    text = (
         f"The {len(ours)} results of the paper's methods on this page took "
-        f"{_hours(ours['seconds'].sum())} of processor time (training of the black boxes not "
-        f"counted). The published algorithms would have taken about {_hours(published)}: hidden "
-        f"heterogeneity {_hours(shared)} here, times {HH_RATIO} (geometric mean of "
-        f"`python benchmarks/hh_speed.py`), and {SECONDS_PER_PAIR * 1e6:.0f} microseconds per pair "
-        "of test and calibration item for each similarity method "
-        "(`python benchmarks/swc_speed.py`).",
+        f"{duration(ours['seconds'].sum())} of processor time (training of the black boxes not "
+        "counted)."
+    )
+    speed, loops = folder.speed("hh"), folder.speed("similarity")
+    if speed is None or loops is None:
+        return [text]
+    # SWC-HH contains the time of hh, which is computed once for both.
+    shared = float(paper[paper["method"] == "hh"]["seconds"].sum())
+    ratio = speed["plain_s"].sum() / speed["exact_s"].sum()
+    pairs = paper[paper["method"].isin(SIMILARITY_METHODS)]
+    n_pairs = float((pairs["n_cal"] * pairs["n_test"]).sum())
+    per_pair = loops["seconds_per_pair"].mean()
+    return [
+        f"{text} The published algorithms would have taken about "
+        f"{duration(shared * ratio + n_pairs * per_pair)}: hidden heterogeneity "
+        f"{duration(shared)} here, times {ratio:.0f} (the {len(speed)} cases of "
+        f"`python benchmarks/hh_speed.py` together), and {per_pair * 1e6:.1f} microseconds per "
+        f"pair of test and calibration item for each similarity method (mean of the {len(loops)} "
+        "cases of `python benchmarks/swc_speed.py`).",
     ]
-
-
-def _hours(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} minutes"
-    if seconds < 72 * 3600:
-        return f"{seconds / 3600:.1f} hours"
-    return f"{seconds / 86400:.0f} days"

@@ -1,48 +1,16 @@
-"""Where our figures and the published ones part, and why."""
+"""Where our figures and the published ones part."""
 
 from __future__ import annotations
 
 import pandas as pd
 
+from hetcal.paper.text import markdown_table
+
 LIMIT = 2.0  # published standard errors
 # Given the splits, nothing is drawn at random but by a generator whose seed is known.
 DETERMINISTIC = ("Uncal.", "Platt", "TS", "Iso Reg", "SBAW-10", "SWC")
 DETERMINISTIC_LIMIT = 0.0005
-_ROUNDING = 0.00005
-
-_BLACK_BOX = (
-    "The black box itself differs: the uncalibrated score of this row is off as well, and every "
-    "method starts from it. The classifiers' random draws and tie rules have changed between "
-    "versions of scikit-learn."
-)
-_CAUSES = {
-    "Hist bin": (
-        "Equal-mass bins are cut inside runs of equal probabilities; the published bins depend on "
-        "the order in which an older library sorted such ties. Rows are not normalised, so a tie "
-        "between classes is decided by their order."
-    ),
-    "SBA-10": (
-        "The ten nearest of equally distant items depend on their order. On letter the published "
-        "code gives an exact duplicate all similarity and takes nine arbitrary neighbours."
-    ),
-    "SBAW-10": "Equally distant neighbours are taken in another order.",
-    "SWC-HH": (
-        "The filter is a threshold at half the HH, and HH comes from small forests: the first item "
-        "of a bucket of three decimals decides, and another order of equally good splits moves "
-        "items across the threshold. Where one neighbour is left, its label is the answer."
-    ),
-    "SWC": "Forests break ties between equally good splits by random numbers.",
-    "Iso Reg": (
-        "Probabilities that differ by less than about 1e-15 are kept apart here, as the published "
-        "figures require; newer libraries merge them."
-    ),
-    "TS": (
-        "The text clips probabilities at 1e-12, the published figures come from 1e-7; the search "
-        "for the temperature ends at a bound."
-    ),
-    "Platt": "The fit stops at another point of a flat likelihood.",
-    "Uncal.": _BLACK_BOX,
-}
+_ROUNDING = 0.00005  # half a unit of the last printed digit
 
 
 def is_complete(cells: pd.DataFrame) -> pd.Series:
@@ -61,7 +29,6 @@ def is_off(cells: pd.DataFrame) -> pd.Series:
 
 def is_inexact(cells: pd.DataFrame) -> pd.Series:
     """Tell which complete Brier scores of deterministic methods are not the published ones."""
-    # Both are rounded to four decimals in print.
     apart = (cells["mean"] - cells["published"]).abs() > DETERMINISTIC_LIMIT + _ROUNDING
     return is_deterministic(cells) & apart
 
@@ -72,27 +39,51 @@ def is_deterministic(cells: pd.DataFrame) -> pd.Series:
     return is_complete(cells) & fixed
 
 
-def explain(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells that are off, each with its likely cause, worst first."""
-    return _with_causes(cells, cells[is_off(cells)], is_off(cells))
+def deviations(cells: pd.DataFrame) -> list[str]:
+    """Return the section that lists every deviation."""
+    off, inexact = cells[is_off(cells)], cells[is_inexact(cells)]
+    lines = ["No complete cell lies further than two published standard errors away."]
+    if len(off):
+        lines = [
+            f"{len(off)} cells (marked †) lie further than two published standard errors from the "
+            "published mean.",
+            *_listed(off, cells),
+        ]
+    if len(inexact):
+        lines += [
+            "",
+            f"{len(inexact)} Brier scores of deterministic methods differ from the published ones "
+            f"by more than {DETERMINISTIC_LIMIT}.",
+            *_listed(inexact, cells),
+        ]
+    if len(off) or len(inexact):
+        lines += [
+            "",
+            "The last column is the difference of the uncalibrated score of the same data set and "
+            "classifier from the published one. Where it is more than rounding, the classifier "
+            "is not the published one to begin with, and every method starts from its "
+            "probabilities.",
+        ]
+    return lines
 
 
-def explain_inexact(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return deterministic scores that are not the published ones, with their likely cause."""
-    other = (cells["mean"] - cells["published"]).abs() > _ROUNDING
-    return _with_causes(cells, cells[is_inexact(cells)], is_complete(cells) & other)
-
-
-def _with_causes(cells: pd.DataFrame, off: pd.DataFrame, other: pd.Series) -> pd.DataFrame:
-    """Name causes; where ``other`` holds of a row's uncalibrated score, it is the black box."""
-    moved = cells[(cells["method"] == "Uncal.") & other]
-    black_boxes = set(zip(moved["dataset"], moved["classifier"], moved["metric"], strict=True))
-    causes = [
-        _BLACK_BOX
-        if (row.dataset, row.classifier, row.metric) in black_boxes
-        else _CAUSES.get(str(row.method), "No cause is known.")
-        for row in off.itertuples()
+def _listed(found: pd.DataFrame, cells: pd.DataFrame) -> list[str]:
+    """Return a table, worst first, with what the classifier itself is off by."""
+    row = ["dataset", "classifier", "metric"]
+    uncalibrated = cells[cells["method"] == "Uncal."].set_index(row)
+    start = (uncalibrated["mean"] - uncalibrated["published"]).rename("start")
+    ordered = found.join(start, on=row).sort_values("deviation", key=abs, ascending=False)
+    head = ["data set", "classifier", "method", "metric"]
+    head += ["ours", "published", "standard error", "off by (standard errors)", "uncalibrated"]
+    rows = [
+        [
+            *(str(name) for name in (one.dataset, one.classifier, one.method, one.metric)),
+            f"{one.mean:.4f}",
+            f"{one.published:.4f}",
+            f"{one.published_error:.3f}",
+            f"{one.deviation:+.1f}",
+            f"{one.start:+.4f}",
+        ]
+        for one in ordered.itertuples()
     ]
-    return off.assign(cause=causes).sort_values(
-        "deviation", key=lambda column: column.abs(), ascending=False
-    )
+    return ["", markdown_table(head, rows, left=4)]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from hetcal.io.whole import WholeFile
-from hetcal.paper.claims import Evidence, check_claims
+from hetcal.paper.claims import ResultsFolder, check_claims
 from hetcal.paper.figures import (
     draw_figure,
     facts_file,
@@ -17,9 +16,11 @@ from hetcal.paper.figures import (
     figure_trials,
 )
 from hetcal.paper.figures._results import at_usual_size
-from hetcal.paper.page import conclusions, markdown, tables
+from hetcal.paper.page import conclusions, tables
+from hetcal.paper.page.deviations import deviations
 from hetcal.paper.settings import PAPER_TABLES
 from hetcal.paper.tables import summary_table
+from hetcal.paper.text import markdown_table
 
 _HEAD = """# The paper, run again
 
@@ -49,8 +50,14 @@ _NOTES = {
     "after SWC; the Brier score of 500 test items above each panel.",
     "rotation": "Turned items (hatched) have little support.",
     "improvement": "Every point is one trial. The upper rows hold the improvement against the "
-    "published HH; rows below them, where there are results, against the honest HH.",
+    "published HH; rows below them, where there are results, against the out-of-bag HH.",
 }
+
+_SHIFT = (
+    "The paper names this and leaves it open. A model of income (`adult`) is trained on 2000 "
+    "people among whom women are missing or rare, then calibrated on 3000 people of the population "
+    "as it is, and tested on 8000 others."
+)
 
 
 def page_text(folder: str | Path) -> str:
@@ -62,24 +69,24 @@ def page_text(folder: str | Path) -> str:
         With the tables of :meth:`hetcal.paper.store.Store.export`, and the facts of figures
         in ``figures/``.
     """
-    evidence = Evidence.load(folder)
-    usual = at_usual_size(evidence.results)
+    found = ResultsFolder.load(folder)
+    usual = at_usual_size(found.results)
     paper = usual[usual["dataset"].isin(PAPER_TABLES)]
     cells = summary_table(paper)
     sections = {
         "How much agrees": tables.agreement(cells),
-        "What the text claims": _claims(evidence),
-        "Figures": _figures(evidence),
+        "What the text claims": _claims(found),
+        "Figures": _figures(found),
         "Tables": [_READING, "", *tables.seven_tables(paper, cells)],
-        "Every deviation": tables.deviations(cells),
-        "The conclusions with the honest HH": conclusions.heterogeneity(paper),
+        "Every deviation": deviations(cells),
+        "The conclusions with the out-of-bag HH": conclusions.heterogeneity(paper),
         "The conclusions with the hybrid": conclusions.hybrid(paper),
         "A biased training sample, calibrated on the target": [
-            "The paper names this and leaves it open. " + _shift_story(),
+            _SHIFT,
             "",
-            *conclusions.shift(evidence.facts("shift")),
+            *conclusions.shift(found.facts("shift")),
         ],
-        "How long it took": conclusions.time_taken(evidence.results),
+        "How long it took": conclusions.time_taken(found),
     }
     lines = [_HEAD]
     for title, body in sections.items():
@@ -111,7 +118,7 @@ def draw_pictures(
         One line per figure: where it is, or why it is not.
     """
     target.mkdir(parents=True, exist_ok=True)
-    said = []
+    lines = []
     for name in figure_names():
         computed, trials = not figure_trials(name, trials=1), 10
         if computed and which == "results":
@@ -121,33 +128,25 @@ def draw_pictures(
         try:
             drawn = draw_figure(name, results=folder, trials=trials, progress=progress)
         except ValueError as error:  # results that are missing
-            said.append(f"{name}: {error}")
+            lines.append(f"{name}: {error}")
             continue
         path = target / f"{name}.png"
-        with WholeFile(path) as stream:
-            drawn.figure.savefig(stream, format="png", dpi=100)
-        _close(drawn.figure)
+        drawn.save(path, dpi=100)
         if computed:
             drawn.keep_facts(folder, name)
-        said.append(str(path))
-    return said
+        lines.append(str(path))
+    return lines
 
 
-def _close(figure: object) -> None:
-    import matplotlib.pyplot as plt
-
-    plt.close(figure)  # type: ignore[arg-type]
-
-
-def _claims(evidence: Evidence) -> list[str]:
-    claims = check_claims(evidence)
+def _claims(folder: ResultsFolder) -> list[str]:
+    claims = check_claims(folder)
     decided = claims[claims["holds"] != ""]
     return [
         f"{int((decided['holds'] == 'yes').sum())} of {len(decided)} claims that can be checked "
         'hold. "Published" is what the paper says or, for the appendix, what its own tables say '
         "when they are counted in the same way.",
         "",
-        markdown.table(
+        markdown_table(
             ["where", "claim", "published", "ours", "holds"],
             claims.astype(str).to_numpy().tolist(),
             left=5,
@@ -155,30 +154,22 @@ def _claims(evidence: Evidence) -> list[str]:
     ]
 
 
-def _figures(evidence: Evidence) -> list[str]:
+def _figures(folder: ResultsFolder) -> list[str]:
     lines = []
     for name in figure_names():
         lines += [f"### {figure_title(name)}", ""]
         if name in _NOTES:
             lines += [_NOTES[name], ""]
-        if _can_be_drawn(name, evidence):
+        if _can_be_drawn(name, folder):
             lines += [f"![{figure_title(name)}](_static/paper/{name}.png)", ""]
         else:
             lines += ["No results yet.", ""]
     return lines
 
 
-def _can_be_drawn(name: str, evidence: Evidence) -> bool:
+def _can_be_drawn(name: str, folder: ResultsFolder) -> bool:
     needed = figure_trials(name, trials=1)
     if not needed:
-        return evidence.facts(name) is not None
-    there = set(zip(evidence.results["dataset"], evidence.results["n_cal"], strict=True))
+        return folder.facts(name) is not None
+    there = set(zip(folder.results["dataset"], folder.results["n_cal"], strict=True))
     return bool(there & {(trial.dataset, trial.n_cal) for trial in needed})
-
-
-def _shift_story() -> str:
-    return (
-        "A model of income (`adult`) is trained on 2000 people among whom women are missing or "
-        "rare, then calibrated on 3000 people of the population as it is, and tested on 8000 "
-        "others."
-    )

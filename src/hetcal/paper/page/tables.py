@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from hetcal.paper.figures._results import OWN_METHODS, in_words
-from hetcal.paper.page import markdown
+from hetcal.paper.figures._results import OWN_METHODS
 from hetcal.paper.page.deviations import (
     DETERMINISTIC_LIMIT,
-    explain,
-    explain_inexact,
     is_complete,
     is_deterministic,
     is_inexact,
@@ -18,6 +15,7 @@ from hetcal.paper.page.deviations import (
 from hetcal.paper.published import published_table
 from hetcal.paper.settings import DATASETS, PAPER_TABLES, paper_methods
 from hetcal.paper.tables import mark_best, mean_heterogeneity
+from hetcal.paper.text import markdown_table, number_of_trials
 
 _METRICS = {"brier": "Brier score", "accuracy": "Accuracy"}
 
@@ -62,7 +60,7 @@ def _by_method(complete: pd.DataFrame) -> str:
         largest = (brier["mean"] - brier["published"]).abs().max()
         rows.append([method, str(mine.sum()), str(int((mine & ~off).sum())), f"{largest:.4f}"])
     head = ["method", "cells", "within two standard errors", "largest difference in Brier score"]
-    return markdown.table(head, rows)
+    return markdown_table(head, rows)
 
 
 def seven_tables(results: pd.DataFrame, cells: pd.DataFrame) -> list[str]:
@@ -70,13 +68,16 @@ def seven_tables(results: pd.DataFrame, cells: pd.DataFrame) -> list[str]:
     lines = []
     for dataset in PAPER_TABLES:
         part = cells[cells["dataset"] == dataset]
+        lines += [f"### {dataset}", ""]
         if part.empty:
-            lines += [f"### {dataset}", "", "No results yet.", ""]
+            lines += ["No results yet.", ""]
             continue
         hidden = mean_heterogeneity(results[results["dataset"] == dataset])
         hh = dict(zip(hidden["classifier"], hidden["mean"], strict=True))
-        lines += [f"### {dataset}", ""]
-        lines += [f"{DATASETS[dataset].n_cal} calibration items, {in_words(part['trials'])}.", ""]
+        lines += [
+            f"{DATASETS[dataset].n_cal} calibration items, {number_of_trials(part['trials'])}.",
+            "",
+        ]
         for metric, title in _METRICS.items():
             one = part[part["metric"] == metric]
             if len(one):
@@ -102,7 +103,7 @@ def _one_table(dataset: str, cells: pd.DataFrame, hh: dict[str, float]) -> str:
         value = hh.get(classifier)
         head = classifier if value is None else f"{classifier} (HH {value:.3f})"
         rows.append([head, *(_cell(row, best, off) for row in there)])
-    return markdown.table(["ours / published", *paper, *own], rows)
+    return markdown_table(["ours / published", *paper, *own], rows)
 
 
 def _cell(row, best: set, off: set) -> str:
@@ -112,44 +113,3 @@ def _cell(row, best: set, off: set) -> str:
     if pd.isna(row.published):
         return ours
     return f"{ours} / {row.published:.4f}" + (" †" if row.Index in off else "")
-
-
-def deviations(cells: pd.DataFrame) -> list[str]:
-    """Return the section that lists every deviation with its likely cause."""
-    far, inexact = explain(cells), explain_inexact(cells)
-    lines = ["No complete cell lies further than two published standard errors away.", ""]
-    if len(far):
-        lines = [
-            f"{len(far)} cells (marked †) lie further than two published standard errors from the "
-            "published mean.",
-            "",
-            *_by_cause(far),
-        ]
-    if len(inexact):
-        lines += [
-            f"{len(inexact)} Brier scores of deterministic methods differ from the published ones "
-            f"by more than {DETERMINISTIC_LIMIT}.",
-            "",
-            *_by_cause(inexact),
-        ]
-    return lines
-
-
-def _by_cause(found: pd.DataFrame) -> list[str]:
-    lines = []
-    for cause, part in found.groupby("cause", sort=False):
-        lines += [str(cause), ""]
-        rows = [
-            [
-                *(str(name) for name in (row.dataset, row.classifier, row.method, row.metric)),
-                f"{row.mean:.4f}",
-                f"{row.published:.4f}",
-                f"{row.published_error:.3f}",
-                f"{row.deviation:+.1f}",
-            ]
-            for row in part.itertuples()
-        ]
-        head = ["data set", "classifier", "method", "metric"]
-        head += ["ours", "published", "standard error", "off by (standard errors)"]
-        lines += [markdown.table(head, rows, left=4), ""]
-    return lines

@@ -2,7 +2,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hetcal.paper.contest import CELL_SETS, contest, contest_trials, holm, is_development
+from hetcal.paper.hindsight import (
+    CELL_SETS,
+    cell_trials,
+    compare_in_hindsight,
+    holm,
+    is_development,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -28,7 +34,7 @@ def test_holm_against_its_definition():
 
 def test_a_clear_loss_is_called_one_and_noise_is_not():
     base = RNG.uniform(0.1, 0.3, 10)
-    table = contest(
+    table = compare_in_hindsight(
         results(
             {
                 ("mnist10", "hybrid"): base + 0.05 + RNG.normal(0, 0.01, 10),
@@ -45,28 +51,28 @@ def test_a_clear_loss_is_called_one_and_noise_is_not():
 
 
 def test_only_common_trials_are_compared():
-    table = contest(
+    table = compare_in_hindsight(
         results({("d", "hybrid"): [0.1, 0.2], ("d", "SWC"): [0.2, 0.4, 9.0], ("d", "TS"): [0.0]})
     )
     assert table["best"].tolist() == ["SWC"]  # TS lacks a trial that the hybrid has
     assert table["ratio"].tolist() == [pytest.approx(0.5)]
 
 
-def test_rivals_can_be_narrowed_down():
+def test_others_can_be_narrowed_down():
     scores = {"hybrid": 0.2, "forest-x": 0.1, "SWC": 0.4, "TS": 0.5}
     data = results({("d", method): [score] for method, score in scores.items()})
-    assert contest(data)["best"].tolist() == ["forest-x"]
-    assert contest(data, against="paper")["best"].tolist() == ["SWC"]
-    assert contest(data, against="global")["best"].tolist() == ["TS"]
-    assert contest(data[data["method"] != "hybrid"]).empty
+    assert compare_in_hindsight(data)["best"].tolist() == ["forest-x"]
+    assert compare_in_hindsight(data, against="paper")["best"].tolist() == ["SWC"]
+    assert compare_in_hindsight(data, against="global")["best"].tolist() == ["TS"]
+    assert compare_in_hindsight(data[data["method"] != "hybrid"]).empty
 
 
 def test_cell_sets_are_those_that_were_announced():
     sizes = {name: len(set(cells)) for name, cells in CELL_SETS.items()}
     assert sizes == {"paper": 42, "sizes": 36, "cifar": 6, "tables": 18}
-    trials = contest_trials(CELL_SETS["tables"], ["hybrid", "mcgrad"])
+    trials = cell_trials(CELL_SETS["tables"], ["hybrid", "mcgrad"])
     assert len(trials) == 18 * 3 * 10
-    assert not any(t.method == "mcgrad" for t in contest_trials(CELL_SETS["cifar"], ["mcgrad"]))
+    assert not any(t.method == "mcgrad" for t in cell_trials(CELL_SETS["cifar"], ["mcgrad"]))
     assert is_development(("fashion-mnist", "RF", 200))
     assert not is_development(("fashion-mnist", "RF", 1000))
     assert not is_development(("bank-marketing", "LR", 300))
