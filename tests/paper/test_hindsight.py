@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from hetcal.paper import hindsight
 from hetcal.paper.hindsight import (
     CELL_SETS,
     cell_trials,
@@ -65,6 +68,19 @@ def test_others_can_be_narrowed_down():
     assert compare_in_hindsight(data, against="paper")["best"].tolist() == ["SWC"]
     assert compare_in_hindsight(data, against="global")["best"].tolist() == ["TS"]
     assert compare_in_hindsight(data[data["method"] != "hybrid"]).empty
+
+
+def test_the_guide_names_the_cells_of_development():
+    guide = (Path(__file__).parents[2] / "docs" / "user" / "hybrid.md").read_text(encoding="utf-8")
+    chosen = " ".join(guide.split("## How it was chosen")[1].split("\n\n")[1].split())
+    for dataset in hindsight._DEVELOPMENT_DATASETS:
+        assert dataset in chosen
+    for dataset, classifier, n_cal in hindsight._DEVELOPMENT_CELLS:
+        assert f"{dataset} ({classifier}, {n_cal} items)" in chosen
+    confirm = guide.split('"Confirm" are the cells')[1].split("\n\n")[0]
+    whole = confirm.split(", and those of ")[0]
+    developed = {*hindsight._DEVELOPMENT_DATASETS, *(c[0] for c in hindsight._DEVELOPMENT_CELLS)}
+    assert not [dataset for dataset in developed if dataset in whole]
 
 
 def test_cell_sets_are_those_that_were_announced():

@@ -80,7 +80,7 @@ def shift_trial(classifier: str, share: float | None, seed: int) -> pd.DataFrame
     rows = []
     for method in METHODS:
         with warnings.catch_warnings():
-            # A few test items have a category that no calibration item has; that is real life.
+            # A few test items have a category that no calibration item has, as in practice.
             warnings.simplefilter("ignore", UnknownCategoryWarning)
             calibrator = get_calibrator(method).fit(X.iloc[cal], y[cal], y_proba=P_cal)
             Q = calibrator.predict_proba(X.iloc[test], y_proba=P_test)
@@ -115,17 +115,9 @@ def _kept_trial(store: Store, classifier: str, share: float | None, seed: int) -
     kept = store.read_arrays(key)
     if kept is None:
         table = shift_trial(classifier, share, seed)
-        store.write_arrays(
-            key,
-            {
-                str(column): table[column].to_numpy(dtype=float)
-                if pd.api.types.is_numeric_dtype(table[column])
-                else table[column].to_numpy(dtype=str)
-                for column in table
-            },
-        )
-        return table
-    return pd.DataFrame(kept).astype({"seed": int, "items": int})
+        kept = {str(column): np.array(table[column].tolist()) for column in table}
+        store.write_arrays(key, kept)
+    return pd.DataFrame(kept)
 
 
 def _words(share: float | None) -> str:

@@ -9,7 +9,7 @@ from hetcal.paper.claims.base import ResultsFolder
 from hetcal.paper.figures.improvement import correlations, improvements
 from hetcal.paper.figures.shift import CLASSIFIERS, COMMON, METHODS, RARE
 from hetcal.paper.hindsight import compare_in_hindsight, geometric_mean
-from hetcal.paper.settings import MEASUREMENTS, PAPER_METHODS, PAPER_TABLES, SIMILARITY_METHODS
+from hetcal.paper.settings import MEASUREMENTS, PAPER_METHODS, SIMILARITY_METHODS
 from hetcal.paper.text import duration, markdown_table
 
 _N_METHODS = 8
@@ -17,9 +17,8 @@ _FEWEST = 30  # trials that say something about averages and correlations
 
 
 def heterogeneity(results: pd.DataFrame) -> list[str]:
-    """Return how the published and the honest HH compare, and what each predicts."""
-    part = results[results["dataset"].isin(PAPER_TABLES)]
-    both = _paired(part)
+    """Return how the published and the out-of-bag HH compare, and what each predicts."""
+    both = _paired(results)
     if len(both) < _FEWEST:
         return [f"The out-of-bag HH has {len(both)} results so far; {_FEWEST} are needed here."]
     lines = [
@@ -38,44 +37,32 @@ def heterogeneity(results: pd.DataFrame) -> list[str]:
         for name, one in both.groupby("dataset", sort=False)
     ]
     lines += [markdown_table(["data set", "published HH", "out-of-bag HH", "local part"], rows), ""]
-    found = correlations(improvements(part))
     lines += [
         "How well each predicts the improvement in Brier score (linear correlation / rank "
         "correlation over all trials):",
         "",
-        _correlation_table(found),
+        _correlation_table(correlations(improvements(results))),
         "",
     ]
     return lines
 
 
-def _paired(part: pd.DataFrame) -> pd.DataFrame:
+def _paired(results: pd.DataFrame) -> pd.DataFrame:
     keys = ["dataset", "classifier", "seed"]
-    published = part[part["method"] == "hh"].set_index(keys)["hh"]
-    oob = part[part["method"] == "hh-oob"].set_index(keys)
-    return (
-        pd.DataFrame({"hh": published, "oob": oob["hh"], "local": oob["hh_local"]})
-        .dropna()
-        .reset_index()
-    )
+    published = results[results["method"] == "hh"].set_index(keys)["hh"]
+    oob = results[results["method"] == "hh-oob"].set_index(keys)
+    both = pd.DataFrame({"hh": published, "oob": oob["hh"], "local": oob["hh_local"]})
+    return both.dropna().reset_index()
 
 
 def _correlation_table(found: pd.DataFrame) -> str:
     measures = list(dict.fromkeys(found["measure"]))
     rows = []
     for (row, method), part in found.groupby(["row", "method"], sort=False):
-        known = part.set_index("measure")
-        rows.append(
-            [
-                f"{method}, {row}",
-                *(
-                    f"{known.loc[one, 'pearson']:.2f} / {known.loc[one, 'spearman']:.2f}"
-                    if one in known.index
-                    else ""
-                    for one in measures
-                ),
-            ]
-        )
+        texts = {
+            one.measure: f"{one.pearson:.2f} / {one.spearman:.2f}" for one in part.itertuples()
+        }
+        rows.append([f"{method}, {row}", *(texts.get(one, "") for one in measures)])
     return markdown_table(["improvement by", *(f"{name} HH" for name in measures)], rows)
 
 
