@@ -114,6 +114,9 @@ def test_a_run_that_is_no_terminal_says_what_is_finished(tmp_path, capsys):
     assert [line.split(": ")[0] for line in lines] == ["2 of 8", "4 of 8", "6 of 8", "8 of 8"]
     assert "moons NB, 300 items, trial 1: 2 methods" in err
     assert printed(capsys, *wanted, "--results", tmp_path)[2] == ""
+    more = (*wanted, "--trials", 3, "--quiet", "--results", tmp_path)
+    assert printed(capsys, *more)[2] == ""
+    assert len(load_results(tmp_path)) == 12
 
 
 def test_status_export_and_the_exported_table(tmp_path, capsys):

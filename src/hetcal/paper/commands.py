@@ -48,6 +48,8 @@ With = Annotated[
     ),
 ]
 
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+
 
 @app.command()
 def table(
@@ -68,6 +70,7 @@ def table(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the table as JSON records.")
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Print one of the paper's tables with our figures above its own.
 
@@ -91,7 +94,7 @@ def table(
         seeds=range(trials),
         n_cal=n_cal,
     )
-    run_with_progress(wanted, store, jobs)
+    run_with_progress(wanted, store, jobs, quiet=quiet)
     found = store.frame(name)
     found = found[found["key"].isin({trial.key for trial in wanted})].reset_index(drop=True)
     if as_json:
@@ -120,6 +123,7 @@ def figure(
         bool,
         typer.Option("--run/--no-run", help="Run trials that are missing, or draw what is there."),
     ] = True,
+    quiet: Quiet = False,
 ) -> None:
     """Draw one of the paper's figures.
 
@@ -137,8 +141,8 @@ def figure(
     figure_title(name)  # an unknown name is refused before anything is run
     store = Store(folder)
     if run:
-        run_with_progress(figure_trials(name, trials, _names(extra)), store, jobs)
-    _draw(name, store, trials, out or Path(f"{name}.png"))
+        run_with_progress(figure_trials(name, trials, _names(extra)), store, jobs, quiet=quiet)
+    _draw(name, store, trials, out or Path(f"{name}.png"), quiet=quiet)
 
 
 @app.command(name="all")
@@ -150,6 +154,7 @@ def run_all(
     figures: Annotated[
         bool, typer.Option("--figures/--no-figures", help="Draw the figures too, into DIR/figures.")
     ] = True,
+    quiet: Quiet = False,
 ) -> None:
     """Run everything that the paper's tables and figures need; may be stopped at any point."""
     from importlib.util import find_spec
@@ -163,7 +168,7 @@ def run_all(
     wanted, left_out = _available(everything(_names(extra), trials), store)
     for line in left_out:
         say(f"Left out: {line}")
-    run_with_progress(wanted, store, jobs)
+    run_with_progress(wanted, store, jobs, quiet=quiet)
     results().print(f"Trials are there: {store.folder}", markup=False, soft_wrap=True)
     if figures and find_spec("matplotlib") is None:
         say("No figures: install 'hetcal[paper]' first.")
@@ -171,7 +176,7 @@ def run_all(
         target = store.folder / "figures"
         target.mkdir(parents=True, exist_ok=True)
         for name in figure_names():
-            _draw(name, store, trials, target / f"{name}.png")
+            _draw(name, store, trials, target / f"{name}.png", quiet=quiet)
 
 
 @app.command()
@@ -236,12 +241,13 @@ def page(
     typer.echo(target)
 
 
-def _draw(name: str, store: Store, trials: int, target: Path) -> None:
+def _draw(name: str, store: Store, trials: int, target: Path, *, quiet: bool) -> None:
     """Draw a figure from what the store has, and keep the numbers in it."""
     from hetcal.paper.figures import draw_figure, figure_title
     from hetcal.paper.progress import say
 
-    drawn = draw_figure(name, results=store.folder, trials=trials, progress=say)
+    progress = None if quiet else say
+    drawn = draw_figure(name, results=store.folder, trials=trials, progress=progress)
     drawn.save(target, dpi=130)
     drawn.keep_facts(store.folder, name)
     results().print(f"{figure_title(name)}: {target}", markup=False, soft_wrap=True)

@@ -19,20 +19,25 @@ def say(text: str) -> None:
     errors().print(text, markup=False, soft_wrap=True)
 
 
-def run_with_progress(trials: list[Trial], store: Store, jobs: int) -> None:
+def run_with_progress(trials: list[Trial], store: Store, jobs: int, *, quiet: bool = False) -> None:
     """Run what is missing.
 
     On a terminal a bar shows the time left; elsewhere each group of trials (one split behind one
-    classifier) that is finished is a line.
+    classifier) that is finished is a line, unless `quiet`.
     """
     from joblib import cpu_count
 
     todo = missing(trials, store)
     if not todo:
         return
-    shown = _bar if errors().is_terminal else _lines
+    shown = _nothing if quiet else _bar if errors().is_terminal else _lines
     with shown(todo, store) as report:
         run_trials(todo, store, jobs=jobs or cpu_count(), report=report)
+
+
+@contextlib.contextmanager
+def _nothing(todo: list[Trial], store: Store) -> Iterator[None]:
+    yield None
 
 
 @contextlib.contextmanager
