@@ -18,7 +18,7 @@ from tests.faults.estimators import CASES
 import hetcal
 from hetcal.cli import main
 from hetcal.datasets import make_hidden_heterogeneity
-from hetcal.experiments.store import Store
+from hetcal.paper.store import Store
 from hetcal.similarity import ForestProximity
 
 RESULT = {"brier": 0.2, "seconds": 1.0, "n_test": 10}

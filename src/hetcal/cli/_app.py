@@ -17,10 +17,10 @@ from hetcal.cli._compare import compare
 from hetcal.cli._console import cell, errors, results, visible_warnings
 from hetcal.cli._diagnose import diagnose
 from hetcal.cli._ending import ended_in_order
+from hetcal.cli._extensions import add_installed_commands
 from hetcal.cli._fit import fit
 from hetcal.cli._inspect import inspect
 from hetcal.cli._monitor import monitor
-from hetcal.cli._paper import paper_app
 
 EXIT_ERROR, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 _DEBUG = "HETCAL_DEBUG"
@@ -169,7 +169,7 @@ def demo(
     run_demo(seed=seed, out=out, quiet=quiet)
 
 
-app.add_typer(paper_app)
+add_installed_commands(app)
 
 if __name__ == "__main__":
     run(sys.argv[1:])
