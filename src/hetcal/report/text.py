@@ -92,7 +92,7 @@ def warning_lines(r: model.Report, width: int = 80) -> list[str]:
     """Return the warnings."""
     if not r.warnings:
         return []
-    lines = ["", "Before you believe it:"]
+    lines = ["", "Warnings:"]
     for warning in r.warnings:
         lines += _wrapped(warning, width, "    ", first="  - ")
     return lines
