@@ -121,8 +121,10 @@ def rewritten(value, text, field=""):
 
 def with_every_section(report):
     point = model.CurvePoint(100, 0.2, 0.01)
+    group = model.Subgroup("rule", "label", 9, 0.4, 0.7, 0.6, 0.8, 0.3, 0.1, 0.01, 0.2, False)
     return replace(
         report,
+        subgroups=[group],
         warnings=["first", "second"],
         notes=["note"],
         command="hetcal diagnose",

@@ -8,10 +8,8 @@ from typing import Any
 from markupsafe import Markup
 
 # Characters that change the direction of what follows could make a name look like another one.
-_DIRECTIONS = dict.fromkeys(
-    map(ord, "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"), "\ufffd"
-)
-_CONTROLS = dict.fromkeys({*range(32), 127} - set(map(ord, "\n\t")), "\ufffd")
+_DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_REPLACED = dict.fromkeys({*range(32), 127, *map(ord, _DIRECTIONS)} - {9, 10}, "\ufffd")
 
 
 def visible(value: Any) -> Any:
@@ -26,7 +24,7 @@ def visible(value: Any) -> Any:
     """
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
-    return value.translate(_DIRECTIONS | _CONTROLS)
+    return value.translate(_REPLACED)
 
 
 def px(value: float) -> str:
@@ -62,7 +60,7 @@ def percent(value: float, digits: int = 0) -> str:
     return f"{100 * value:.{digits}f}\u00a0%"
 
 
-def count(value: int) -> str:
+def thousands(value: int) -> str:
     """Return a whole number with its thousands apart."""
     return f"{value:,}"
 
@@ -94,4 +92,4 @@ def columns(names: Iterable[str], kind: str = "number") -> list[tuple[str, str]]
     return [(name, kind) for name in names]
 
 
-FILTERS = {f.__name__: f for f in (px, fixed, percent, count, rounded, p_value)}
+FILTERS = {f.__name__: f for f in (px, fixed, percent, thousands, rounded, p_value)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hetcal.report import model
-from hetcal.report.html.filters import count, percent
+from hetcal.report.html.filters import percent, thousands
 
 _ACTIONS = {
     "leave it": "No calibration is needed for items like these",
@@ -19,10 +19,13 @@ _CLEARLY = 1.5
 
 def summary(report: model.Report) -> dict[str, str]:
     """Return how far off the probabilities are, for whom, and what to do."""
-    said = {} if not report.comparison else {"How far off": _how_far_off(report)}
-    if report.comparison:
-        said["For whom"] = _for_whom(report)
-    return said | {"What to do": _what_to_do(report)}
+    if not report.comparison:  # too few items to claim anything
+        return {"What to do": _what_to_do(report)}
+    return {
+        "How far off": _how_far_off(report),
+        "For whom": _for_whom(report),
+        "What to do": _what_to_do(report),
+    }
 
 
 def _how_far_off(r: model.Report) -> str:
@@ -34,7 +37,7 @@ def _how_far_off(r: model.Report) -> str:
     worst = max(wrong, key=lambda b: abs(b.predicted - b.observed))
     event = "of the predicted class" if r.data.positive is None else f"“{r.data.positive}”"
     return (
-        f"{average}. Furthest off: of {count(worst.count)} items with a probability of about "
+        f"{average}. Furthest off: of {thousands(worst.count)} items with a probability of about "
         f"{percent(worst.predicted)}, {percent(worst.observed)} were {event}."
     )
 
@@ -46,7 +49,7 @@ def _for_whom(r: model.Report) -> str:
     worst = max(wrong, key=lambda g: abs(g.predicted - g.observed))
     repaired = "repairs" if worst.global_map_repairs else "does not repair"
     return (
-        f"Worst for the {count(worst.count)} items with {worst.rule}: predicted "
+        f"Worst for the {thousands(worst.count)} items with {worst.rule}: predicted "
         f"{percent(worst.predicted)} “{worst.label}”, observed {percent(worst.observed)}. One "
         f"correction for everybody {repaired} it."
     )
@@ -60,7 +63,7 @@ def _is_off(part: model.Bin | model.Subgroup) -> bool:
 def _what_to_do(r: model.Report) -> str:
     v = r.verdict
     if v.verdict == "collect more data" and v.n_needed is not None:
-        return f"Collect about {count(v.n_needed)} labelled items, then diagnose again."
+        return f"Collect about {thousands(v.n_needed)} labelled items, then diagnose again."
     if v.verdict == "collect more data" and r.warnings:
         return "Settle the first warning, then diagnose again."
     method = v.recommended.split(" on ")[0]  # a boss has never heard of X
