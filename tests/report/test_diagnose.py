@@ -37,7 +37,12 @@ def test_hidden_heterogeneity_is_found(report):
 
 
 def test_every_kind_of_method_is_compared(report):
-    assert {row.scope for row in report.comparison} == {"as it is", "global", "local", "retrained"}
+    assert {row.scope for row in report.comparison} == {
+        "uncalibrated",
+        "global",
+        "local",
+        "retrained",
+    }
     briers = [row.scores["brier"] for row in report.comparison]
     assert [s.value for s in briers] == sorted(s.value for s in briers)
     assert [s.best for s in briers] == [True] + [False] * (len(briers) - 1)
