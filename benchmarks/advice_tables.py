@@ -14,9 +14,9 @@ import argparse
 import warnings
 
 import hetcal
-from hetcal.experiments.contest import CELL_SETS
-from hetcal.experiments.data import trial_data
 from hetcal.metrics import brier_score
+from hetcal.paper.data import trial_data
+from hetcal.paper.hindsight import CELL_SETS
 
 HEAD = "data set", "classifier", "items", "verdict", "global gain", "local gain", "as it is", "map"
 

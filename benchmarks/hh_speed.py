@@ -1,6 +1,9 @@
 """Speed of hidden heterogeneity against the algorithm written plainly with scikit-learn.
 
     HETCAL_DATA=<folder> python benchmarks/hh_speed.py
+    HETCAL_DATA=<folder> python benchmarks/hh_speed.py --out experiments/results/speed/hh.csv
+
+The second also keeps the figures where the page of results (``hetcal paper page``) reads them.
 
 One thread, CPU time, reference and kernels timed in the same process. The reference (seven forests
 per neighbourhood) is timed on a few neighbourhoods of each case, spread over their sizes, and
@@ -29,6 +32,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 # ruff: noqa: E402 (threads must be limited before numpy is imported)
 import numpy as np
+import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
 from hetcal.datasets import paper_classifier, paper_split
@@ -216,6 +220,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sample", type=int, default=3, help="reference neighbourhoods per case")
     parser.add_argument("--cases", nargs="*", help='such as "moons SVM"; all by default')
+    parser.add_argument("--out", help="CSV for the figures, written after each case")
     options = parser.parse_args()
     rows = []
     for dataset, classifiers in CASES.items():
@@ -225,6 +230,8 @@ def main():
             row = measure(Case(dataset, classifier), options.sample)
             show(row, header=not rows)
             rows.append(row)
+            if options.out:
+                pd.DataFrame(rows).to_csv(options.out, index=False, float_format="%.6g")
     print()
     for mode in ("exact", "fast", "net"):
         ratios = np.array([row[f"{mode}_x"] for row in rows])

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from hetcal.experiments.contest import CELL_SETS, contest, contest_trials, geometric_mean
-from hetcal.experiments.runner import GroupDone, run_trials
-from hetcal.experiments.settings import BASELINES
-from hetcal.experiments.store import Store
+from hetcal.paper.hindsight import CELL_SETS, cell_trials, compare_in_hindsight, geometric_mean
+from hetcal.paper.runner import run_trials
+from hetcal.paper.settings import BASELINES
+from hetcal.paper.store import Store
 
-RIVALS = {
+OTHERS = {
     "global": "the maps of p alone",
     "paper": "the paper's eight",
     "all": "all others",
@@ -37,18 +37,18 @@ SHOWN = ["dataset", "classifier", "n_cal", "cell", "trials", "mean", "best", "be
 SHOWN += ["difference", "standard_error", "p_worse", "worse"]
 
 
-def summary(results: pd.DataFrame, challenger: str) -> None:
+def summary(results: pd.DataFrame, method: str) -> None:
     """Print every cell's Brier score and, for all scores, geometric means and losses."""
-    for against, title in RIVALS.items():
-        table = contest(results, challenger=challenger, against=against)
+    for against, title in OTHERS.items():
+        table = compare_in_hindsight(results, method=method, against=against)
         if table.empty:
             print("No cell has both the hybrid and another method yet.")
             return
         table["cell"] = table["development"].map({True: "develop", False: "confirm"})
-        print(f"\nBrier score of {challenger} against the best of {title} in hindsight")
+        print(f"\nBrier score of {method} against the best of {title} in hindsight")
         print(table[SHOWN].round(4).to_string(index=False))
         for metric in METRICS:
-            scores = contest(results, metric, challenger=challenger, against=against)
+            scores = compare_in_hindsight(results, metric, method=method, against=against)
             parts = [("all cells", scores)]
             parts += [("develop", scores[scores["development"]])]
             parts += [("confirm", scores[~scores["development"]])]
@@ -60,18 +60,9 @@ def summary(results: pd.DataFrame, challenger: str) -> None:
                         f"worse in {int((part['ratio'] > 1).sum())}, "
                         f"significantly in {int(part['worse'].sum())} (Holm, 5 %)"
                     )
-    debiased = results[results["method"] == challenger].groupby("n_cal")["ece_debiased"].mean()
-    print(f"\nDebiased ECE of {challenger}, mean over cells, by calibration items:")
+    debiased = results[results["method"] == method].groupby("n_cal")["ece_debiased"].mean()
+    print(f"\nDebiased ECE of {method}, mean over cells, by calibration items:")
     print(debiased.round(4).to_string())
-
-
-def tell(done: GroupDone) -> None:
-    first = done.trials[0]
-    print(
-        f"{first.dataset} {first.classifier} n={first.n_cal} trial {first.seed}: "
-        f"{len(done.trials)} methods, {done.seconds:.0f} s",
-        flush=True,
-    )
 
 
 def main() -> None:
@@ -81,7 +72,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--datasets", nargs="*", help="only these")
     parser.add_argument("--without", nargs="*", default=[], help="methods to leave out")
-    parser.add_argument("--challenger", default="hybrid")
+    parser.add_argument("--method", default="hybrid")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--results", type=Path)
     parser.add_argument("--show", action="store_true", help="run nothing, print what is there")
@@ -94,14 +85,14 @@ def main() -> None:
     ]
     trials = [
         trial
-        for trial in contest_trials(cells, [arguments.challenger, *others], arguments.trials)
+        for trial in cell_trials(cells, [arguments.method, *others], arguments.trials)
         if trial.method not in arguments.without
     ]
     store = Store(arguments.results)
     if not arguments.show:
-        run_trials(trials, store, jobs=arguments.jobs, report=tell)
+        run_trials(trials, store, jobs=arguments.jobs, report=lambda done: print(done, flush=True))
     found = store.frame()
-    summary(found[found["key"].isin({trial.key for trial in trials})], arguments.challenger)
+    summary(found[found["key"].isin({trial.key for trial in trials})], arguments.method)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
     HETCAL_DATA=folder python benchmarks/swc_speed.py   # also mnist-4v9, mnist10, letter
     python benchmarks/swc_speed.py --large              # 1 million rows, 100 000 items, peak memory
     python benchmarks/swc_speed.py --growth             # with rows, items and threads
+    python benchmarks/swc_speed.py --out experiments/results/speed/similarity.csv   # for the page
 
 All times are CPU seconds of one thread. The loop is timed on a few test rows and scaled to all of
 them; the largest difference from its results stands beside the times.
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.datasets import make_moons
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
@@ -224,6 +226,7 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="1 million rows, 100 000 items")
     parser.add_argument("--growth", action="store_true", help="with rows, items and threads")
     parser.add_argument("--only", help="name of one case")
+    parser.add_argument("--out", help="CSV for what a pair of items costs the loop")
     arguments = parser.parse_args()
     if arguments.large:
         measure_large()
@@ -231,13 +234,18 @@ def main() -> None:
     if arguments.growth:
         measure_growth()
         return
+    loops = []
     for case in cases():
         if arguments.only not in (None, case.name):
             continue
         loop = run_loop(case)
+        seconds = loop.seconds_per_row / len(case.y_cal)
+        loops.append({"case": case.name, "n_cal": len(case.y_cal), "seconds_per_pair": seconds})
         for core in ["pure"] if native() is None else ["pure", "native"]:
             with use_core(core):
                 print(measure(case, loop, core), flush=True)
+    if arguments.out:
+        pd.DataFrame(loops).to_csv(arguments.out, index=False, float_format="%.4g")
 
 
 if __name__ == "__main__":

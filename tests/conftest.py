@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import sys
+import tempfile
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -17,6 +24,30 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Pictures are drawn to memory on machines without a screen.
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+def _declare_commands() -> None:
+    """Give a tree that is not installed (PYTHONPATH=src) the entry points of pyproject.toml.
+
+    For this process and those that it starts; an installed package has them already.
+    """
+    if entry_points(group="hetcal.commands"):
+        return
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    info = folder / "hetcal_commands-0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hetcal-commands\nVersion: 0\n")
+    lines = ["[hetcal.commands]"]
+    lines += [f"{name} = {app}" for name, app in project["entry-points"]["hetcal.commands"].items()]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    sys.path.append(str(folder))
+    paths = filter(None, [os.environ.get("PYTHONPATH"), str(folder)])
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+
+
+_declare_commands()
 
 
 def pytest_report_header() -> str:

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
+from hetcal import SimilarityCalibrator
 from hetcal._exceptions import HetcalWarning
 from hetcal.calibration.base import GlobalCalibrator
 from hetcal.calibration.registry import get_calibrator, list_calibrators
@@ -510,3 +511,9 @@ REMEDIES = (
     "needs a positive weight",
     "in this order",
 )
+
+
+def test_features_that_are_no_transformer():
+    X, P, y = np.zeros((4, 1)), np.full((4, 2), 0.5), [0, 1, 0, 1]
+    with pytest.raises(TypeError, match="features must be a transformer.*got 'x'.*ColumnTransf"):
+        SimilarityCalibrator(features="x").fit(X, y, y_proba=P)

@@ -7,7 +7,7 @@ import pytest
 
 from hetcal.calibration import get_calibrator
 from hetcal.datasets import paper_classifier, paper_split
-from hetcal.experiments.published import published_value
+from hetcal.paper.published import published_value
 
 pytestmark = [
     pytest.mark.paper,

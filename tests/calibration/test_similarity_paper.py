@@ -7,7 +7,7 @@ import pytest
 
 from hetcal import get_calibrator
 from hetcal.datasets import paper_classifier, paper_split
-from hetcal.experiments.published import published_value
+from hetcal.paper.published import published_value
 
 needs_data = pytest.mark.skipif(
     not os.environ.get("HETCAL_DATA"), reason="HETCAL_DATA names no data folder"

@@ -239,8 +239,9 @@ def test_items_without_support_keep_p_and_are_counted():
     calibrator = SimilarityCalibrator(RBFSimilarity(bandwidth=1.0, scale=False), augment=None)
     calibrator.fit(X, y, y_proba=P)
     message = "3 of 15 samples have no calibration support; their uncalibrated probabilities"
-    with pytest.warns(SupportWarning, match=message):
+    with pytest.warns(SupportWarning, match=message) as caught:
         Q, support = calibrator.predict_proba(X_new, y_proba=P_new, return_support=True)
+    assert caught[0].filename == __file__  # the line that the user wrote
     np.testing.assert_array_equal(Q[[2, 5, 9]], P_new[[2, 5, 9]])
     np.testing.assert_array_equal(np.flatnonzero(support == 0), [2, 5, 9])
     low, high = calibrator.predict_interval(X_new, y_proba=P_new)

@@ -324,3 +324,27 @@ def test_two_million_rows_in_bounded_memory(folder, new, tmp_path):
     )
     assert pq.ParquetFile(out).metadata.num_rows == n_rows
     assert int(done.stdout) < 700_000  # kilobytes; the table alone takes far more
+
+
+def test_labels_and_levels_like_formulas_survive_apply_and_monitor(loans, call, tmp_path, capsys):
+    """Defused in the output for spreadsheets, and the same again when hetcal reads it."""
+    table = loans.replace({"region": {"north": "-5 to 0"}, "outcome": {"default": "=bad"}})
+    table = table.rename(columns={"p_default": "p_=bad", "age": "@age"})
+    source, model, out = tmp_path / "t.csv", tmp_path / "m.hetcal", tmp_path / "out.csv"
+    table.to_csv(source, index=False)
+    fitting = ("--label", "outcome", "--proba", "p_*", "--method", "swc", "-q")
+    assert call("fit", source, *fitting, "-o", model) == 0
+    assert call("apply", model, source, "-o", out) == 0
+    written = pd.read_csv(out)
+    assert set(written["region"]) == {"'-5 to 0", "south east"}
+    assert {"'=bad"} < set(written["predicted_class"])
+    assert "'@age" in written.columns
+    capsys.readouterr()
+    assert call("monitor", model, out, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert not [note for note in facts["notes"] if "no class" in note]
+    assert call("apply", model, out, "-o", tmp_path / "again.csv", "--prefix", "r_",
+                "--columns", "q,flags", "--only-new", "--json") == 0  # fmt: skip
+    assert json.loads(capsys.readouterr().out)["flags"]["unknown_category"] == 0
+    assert call("apply", model, source, "-o", out, "--overwrite", "--verbatim", "-q") == 0
+    assert set(pd.read_csv(out)["outcome"]) == {"=bad", "paid back"}

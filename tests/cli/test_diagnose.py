@@ -128,7 +128,7 @@ def test_the_terminal_shows_the_verdict(asked, table, tmp_path, capsys):
         "300 items, 2 features, classes no, yes.",
         "Verdict: ",
         "Do this:",
-        "as it is",
+        "uncalibrated",
         "On 40 labelled rows of the test table",
         "Test table: ",
         "Report: ",

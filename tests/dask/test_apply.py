@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from hetcal._exceptions import InputError
 from hetcal.cli import main
 
 pytest.importorskip("distributed", reason="needs pip install 'hetcal[dask]'")
@@ -237,3 +238,27 @@ def test_without_dask_the_remedy_is_told(monkeypatch, place, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["apply", str(place.model), str(place.table), "-o", "out", "--engine", "dask"])
     assert "needs distributed. Install with: pip install 'hetcal[dask]'" in capsys.readouterr().err
+
+
+def test_links_among_the_parts(place, tmp_path):
+    """A linked file is a part like any other; a link that leads to no file is not passed over."""
+    from hetcal.dask.apply import check_folder
+    from hetcal.dask.parquet import plan
+
+    table = tmp_path / "table"
+    (table / "year=2024").mkdir(parents=True)
+    for number in range(2):
+        link = table / "year=2024" / f"part.{number}.parquet"
+        link.symlink_to(place.table / link.name)
+    work = plan(str(table), 1000)
+    assert work.n_rows == 1000
+    assert [piece.values for piece in work.pieces] == [{"year": "2024"}] * 2
+    with pytest.raises(InputError, match="holds the table itself"):
+        check_folder(place.table.resolve(), work, overwrite=True)
+    (table / "lost").symlink_to(tmp_path / "nowhere.parquet")
+    with pytest.raises(InputError, match="lost is a link to nothing"):
+        plan(str(table), 1000)
+    (table / "lost").unlink()
+    (table / "more").symlink_to(place.table)
+    with pytest.raises(InputError, match="more is a link to a folder"):
+        plan(str(table), 1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -191,3 +192,44 @@ def test_a_worker_without_hetcal_or_with_another_one(client):
     finally:
         client.run(rename, hetcal.__version__, workers=one)
     check_workers(client)
+
+
+def test_nothing_is_left_when_one_part_fails_while_another_is_written(
+    client, place, tmp_path, monkeypatch
+):
+    """One worker fails at once; the other has a file open and goes on to make more."""
+    marks, parts = tmp_path / "marks", tmp_path / "parts"
+    marks.mkdir()
+    parts.mkdir()
+
+    # Defined here, so that it travels by value to the workers.
+    class OneFails(dask_apply.BatchCalibrator):
+        def __call__(self, batches, additions):
+            for batch in super().__call__(batches, additions):
+                if batch["loan_id"][0].as_py() == 1000:
+                    while not (marks / "other").exists():
+                        time.sleep(0.01)
+                    raise hetcal.io.FileFormatError("a defect in this part")
+                yield batch
+                (marks / "other").touch()
+                folder = next(parts.glob(".*.tmp"), None)
+                until = time.monotonic() + 2
+                while folder is not None and folder.exists() and time.monotonic() < until:
+                    with contextlib.suppress(OSError):
+                        (folder / f"more-{time.monotonic_ns()}").touch()
+                (marks / "late").touch()
+
+    client.wait_for_workers(2, timeout=60)
+    monkeypatch.setattr(dask_apply, "BatchCalibrator", OneFails)
+    with pytest.raises(ValueError, match="a defect in this part"):
+        apply_parquet(place.model, place.table, parts / "out", client=client)
+    until = time.monotonic() + 30
+    while not (marks / "late").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    time.sleep(0.2)
+    assert list(parts.iterdir()) == []
+    monkeypatch.undo()
+    apply_parquet(place.model, place.table, parts / "out", client=client)
+    assert_all_rows_once(parts / "out", place)
+    assert [path.name for path in parts.iterdir()] == ["out"]

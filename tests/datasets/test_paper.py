@@ -10,7 +10,7 @@ from hetcal.datasets import load_dataset, paper_classifier, paper_split
 from hetcal.datasets._canonical import checksum
 from hetcal.datasets._catalogue import FILES
 from hetcal.datasets._folder import read
-from hetcal.experiments.published import published_value
+from hetcal.paper.published import published_value
 
 DATA = os.environ.get("HETCAL_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="HETCAL_DATA does not name a data folder")

@@ -14,9 +14,9 @@ from hetcal import SimilarityCalibrator, compare, get_calibrator
 from hetcal._exceptions import HetcalWarning
 from hetcal.calibration import TemperatureScaling, Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
-from hetcal.experiments.published import published_table
 from hetcal.metrics import accuracy, brier_score, expected_calibration_error, log_loss
 from hetcal.metrics.means import mean_and_error, within_one_se
+from hetcal.paper.published import published_table
 
 FAST = ("uncalibrated", "temperature", "swc")
 

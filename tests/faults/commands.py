@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import hetcal
-from hetcal.experiments.settings import Trial
+from hetcal.paper.settings import Trial
 
 TRIAL = Trial("moons", "NB", 300, 0, "Platt")
 
@@ -32,7 +32,7 @@ def commands(made, out):
     diagnose = ["diagnose", loans, *roles, "--jobs", "1"]
     monitor = ["monitor", made / "swc.hetcal", new, "-q", "--history"]
     trial = ["paper", "table", "moons", "--n-cal", "300", "--jobs", "1", "--trials", "1"]
-    trial += ["--classifiers", "NB", "--methods", "Platt", "--results", out]
+    trial += ["--classifiers", "NB", "--methods", "Platt", "--quiet", "--results", out]
     return applied | {
         "fit": ([*fit, "-o", out / "new.hetcal"], "new.hetcal"),
         "compare-csv": ([*compare, "-o", out / "c.csv"], "c.csv"),

@@ -13,11 +13,12 @@ import pytest
 from tests.cli.conftest import make_loans
 from tests.faults import processes
 from tests.faults.commands import TRIAL, mounted
+from tests.faults.estimators import CASES
 
 import hetcal
 from hetcal.cli import main
 from hetcal.datasets import make_hidden_heterogeneity
-from hetcal.experiments.store import Store
+from hetcal.paper.store import Store
 from hetcal.similarity import ForestProximity
 
 RESULT = {"brier": 0.2, "seconds": 1.0, "n_test": 10}
@@ -103,3 +104,33 @@ def calibrators(data):
         for calibrator in made.values():
             calibrator.fit(data.cal.X, data.cal.y, y_proba=data.cal.y_proba)
     return made
+
+
+@pytest.fixture
+def eager():
+    """Switch between threads as often as possible, so that what can go wrong does."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def filters():
+    """Give back the filters of warnings, which threads take from each other."""
+    before = list(warnings.filters)
+    yield
+    warnings.filters[:] = before
+
+
+@pytest.fixture(scope="session")
+def answers():
+    """Return what each estimator says after either fit; computed once."""
+    known = {}
+
+    def of(name):
+        if name not in known:
+            known[name] = CASES[name].answers(0), CASES[name].answers(1)
+        return known[name]
+
+    return of

@@ -15,7 +15,7 @@ from hetcal.io import whole
 
 # All that the commands need: a process that is copied from one that has it need not import it.
 MODULES = (
-    *("hetcal.cli._app", "hetcal.diagnosis", "hetcal.experiments.runner", "hetcal.io.columns"),
+    *("hetcal.cli._app", "hetcal.diagnosis", "hetcal.paper.runner", "hetcal.io.columns"),
     *("hetcal.io.file", "hetcal.batches", "hetcal.calibration.registry", "pyarrow.parquet"),
     *("rich.table", "sklearn.naive_bayes", "tests.faults.processes"),
 )

@@ -79,3 +79,46 @@ def test_a_forked_process_gives_the_same_results():
     meaning = {0: "same", 3: "predicts otherwise", 4: "fits otherwise", -14: "waits for ever"}
     assert done.returncode == 0, done.stderr
     assert meaning.get(int(done.stdout), done.stdout) == "same"
+
+
+LOCKED = """
+import os, signal, threading, warnings
+import hetcal
+from hetcal._threads import lock_of
+from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.similarity import ForestProximity
+
+warnings.simplefilter("ignore")
+cal = make_hidden_heterogeneity(150, heterogeneity=1.0, random_state=0)
+swc = hetcal.SimilarityCalibrator(ForestProximity(20)).fit(cal.X, cal.y, y_proba=cal.y_proba)
+monitor = hetcal.SupportMonitor(swc).fit(cal.X, y_proba=cal.y_proba)
+held, done = threading.Event(), threading.Event()
+
+def hold():
+    with lock_of(swc), lock_of(monitor):
+        held.set()
+        done.wait()
+
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    monitor.extend(cal.X, cal.y, y_proba=cal.y_proba)
+    monitor.update(cal.X, y_proba=cal.y_proba)
+    swc.fit(cal.X, cal.y, y_proba=cal.y_proba)
+    os._exit(0)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+done.set()
+thread.join()
+print(code)
+"""
+
+
+def test_a_forked_process_does_not_wait_for_the_locks_of_threads_that_it_does_not_have():
+    done = subprocess.run(
+        [sys.executable, "-c", LOCKED], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == 0

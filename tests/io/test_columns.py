@@ -429,3 +429,17 @@ def test_labels_of_a_later_table():
     assert y[known].tolist() == [1, 0]
     with pytest.raises(InputError, match="holds '2'"):
         roles.labels(pd.DataFrame({"y": ["1", "2"]}))
+
+
+def test_an_infinite_feature_is_named_by_row_and_column():
+    table = pd.DataFrame(
+        {"a": [1.0, 2.0, 5.0] * 4, "p": [0.2, 0.7, 0.6] * 4, "y": ["no", "yes", "yes"] * 4}
+    )
+    columns = {"label": "y", "proba": "p", "positive": "yes", "features": "a"}
+    roles = read_problem(table, **columns).roles
+    later = pd.DataFrame({"a": ["1", "-inf"], "p": ["0.5", "0.5"]})
+    with pytest.raises(InputError, match="'a' holds an infinite number in row 102 "):
+        roles.items(later, first_row=101)
+    table.loc[7, "a"] = np.inf
+    with pytest.raises(InputError, match="'a' holds an infinite number in row 8 of those with a"):
+        read_problem(table, **columns)

@@ -265,3 +265,12 @@ def test_a_loaded_calibrator_can_be_pickled(kind, calibrators, data, tmp_path):
         copied.predict_proba(data.X_new, y_proba=data.P_new),
         loaded.predict_proba(data.X_new, y_proba=data.P_new),
     )
+
+
+def test_a_name_as_long_as_the_system_permits(tmp_path):
+    from hetcal.io.whole import write_whole
+
+    for name in ("n" * 255, "é" * 127):
+        write_whole(tmp_path / name, "all of it")
+        assert (tmp_path / name).read_text() == "all of it"
+    assert len(list(tmp_path.iterdir())) == 2

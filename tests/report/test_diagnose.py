@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,7 +37,12 @@ def test_hidden_heterogeneity_is_found(report):
 
 
 def test_every_kind_of_method_is_compared(report):
-    assert {row.scope for row in report.comparison} == {"as it is", "global", "local", "retrained"}
+    assert {row.scope for row in report.comparison} == {
+        "uncalibrated",
+        "global",
+        "local",
+        "retrained",
+    }
     briers = [row.scores["brier"] for row in report.comparison]
     assert [s.value for s in briers] == sorted(s.value for s in briers)
     assert [s.best for s in briers] == [True] + [False] * (len(briers) - 1)
@@ -186,3 +193,9 @@ def test_progress_ends_at_the_end(data):
     )
     assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
     assert seen[-1] == (seen[-1][1], seen[-1][1], "done")
+
+
+def test_the_text_shows_control_characters_of_names(report):
+    text = replace(report, warnings=["Look at \x1b[2J\u202e first."]).text()
+    assert "".join(text.split("\n")).isprintable()
+    assert r"Look at \x1b[2J\u202e first." in text

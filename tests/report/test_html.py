@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields, is_dataclass, replace
+from html import escape
 from html.parser import HTMLParser
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from hetcal.report.html.markup import el, plain
+from hetcal.report import model
+from hetcal.report.html import frames
+from hetcal.report.html.page import _environment
+from hetcal.report.html.summary import summary
+from hetcal.report.support import _features as features_of
 
 _SECTIONS = [
     "verdict",
@@ -34,18 +42,23 @@ class Page(HTMLParser):
         self.tables: dict[str, list[float]] = {}
         self.key = ""
         self.texts: dict[str, list[str]] = {}
+        self.section = ""
+        self.sections: dict[str, str] = {}
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         given = dict(attrs)
         self.tags.append((tag, given))
         self.open.append(tag)
+        if tag == "section":
+            self.section = given["id"]
         if given.get("class") == "scroll":
             self.key = given.get("id") or ""
         if tag in ("td", "th") and given.get("data-value"):
             self.tables.setdefault(self.key, []).append(given["data-value"])
 
     def handle_data(self, data):
+        self.sections[self.section] = self.sections.get(self.section, "") + data
         self.texts.setdefault(self.open[-1] if self.open else "", []).append(data)
 
 
@@ -91,10 +104,62 @@ def test_scripts_are_ours(page):
     assert [given.get("type") for given in scripts] == ["application/json", None]
 
 
+def rewritten(value, text, field=""):
+    """Return a report with the same text everywhere, except where methods are looked up by name."""
+    if isinstance(value, str):
+        return value if field in ("method", "recommended", "kind") else text
+    if isinstance(value, list):
+        return [rewritten(v, text) for v in value]
+    if isinstance(value, dict):
+        names = [key if field == "scores" else f"{text}{k}" for k, key in enumerate(value)]
+        return {name: rewritten(v, text) for name, v in zip(names, value.values(), strict=True)}
+    if is_dataclass(value):
+        found = {f.name: getattr(value, f.name) for f in fields(value)}
+        return replace(value, **{name: rewritten(v, text, name) for name, v in found.items()})
+    return value
+
+
+def with_every_section(report):
+    point = model.CurvePoint(100, 0.2, 0.01)
+    group = model.Subgroup("rule", "label", 9, 0.4, 0.7, 0.6, 0.8, 0.3, 0.1, 0.01, 0.2, False)
+    return replace(
+        report,
+        subgroups=[group],
+        warnings=["first", "second"],
+        notes=["note"],
+        command="hetcal diagnose",
+        verdict=replace(report.verdict, command="hetcal fit"),
+        learning_curve=[model.MethodCurve("hybrid", "hybrid", [point], "more")],
+    )
+
+
+@pytest.mark.parametrize("which", ["report", "many_classes", "tiny"])
+def test_no_text_of_a_report_becomes_markup_in_any_section(which, request):
+    whole = with_every_section(request.getfixturevalue(which))
+    evil = "\"'><script>{{ 7 * 7 }}{method}</script></style>&\u202e\x00"
+    text = rewritten(whole, evil).to_html()
+    found, tame = Page(text), Page(rewritten(whole, "tame").to_html())
+    assert [(tag, list(given)) for tag, given in found.tags] == [
+        (tag, list(given)) for tag, given in tame.tags
+    ]
+    assert not {"\u202e", "\x00"} & set(text)
+    if which == "report":  # the one that has something to say everywhere
+        assert set(found.sections) == {"", *_SECTIONS, "warnings", "learning"}
+        assert all("\"'><script>{{ 7 * 7 }}" in shown for shown in found.sections.values())
+
+
+def test_templates_escape_everything_and_mark_nothing_as_safe():
+    environment = _environment()
+    assert environment.autoescape is True
+    for name in environment.list_templates():
+        source = environment.loader.get_source(environment, name)[0]
+        assert not re.search(r"\bsafe\b|autoescape", source), name
+
+
 def test_hostile_names_are_text(text, report):
     name = next(feature for feature in report.data.features if "<script>" in feature)
     assert name not in text
-    assert plain(name) in text
+    assert str(escape(name)) in text
     assert "\u202e" not in text
     assert "\x00" not in text
 
@@ -149,6 +214,38 @@ def test_colours_are_those_of_the_displays():
         assert color.lower() in style
 
 
-def test_markup_escapes_children_and_attributes():
-    assert el("p", "<i>", title='"') == '<p title="&quot;">&lt;i&gt;</p>'
-    assert el("p", [el("b", "x"), None], class_=None) == "<p><b>x</b></p>"
+def test_the_summary_says_how_far_off_for_whom_and_what_to_do(report):
+    said = summary(report)
+    assert f"off by {100 * report.reliability[0].ece:.1f} percentage points" in said["How far off"]
+    worst = max(report.subgroups, key=lambda g: abs(g.predicted - g.observed))
+    assert worst.rule in said["For whom"]
+    after = report.method(report.verdict.recommended).scores["brier"].value
+    assert f"{after:.3f}" in said["What to do"]
+
+
+def test_the_summary_of_too_few_items_claims_nothing(tiny):
+    assert list(summary(tiny)) == ["What to do"]
+    assert f"{tiny.verdict.n_needed:,} labelled items" in summary(tiny)["What to do"]
+
+
+def test_a_warning_is_what_the_page_begins_with(tiny):
+    shown = Page(tiny.to_html()).sections["verdict"]
+    assert " ".join(shown.split()).startswith(f"Warning: {tiny.warnings[0]} Verdict")
+
+
+def test_no_line_is_drawn_where_nothing_was_measured(report):
+    cells = [replace(report.hidden.cells[0], at=p) for p in (0.0, 0.02, 0.05, 0.97, 1.0)]
+    cells[1:1] = [replace(cells[0], at=0.01, hh_local=None)]
+    assert [[c.at for c in run] for run in frames.runs(cells)] == [[0.0, 0.02, 0.05], [0.97, 1.0]]
+    assert frames.runs([]) == []
+    text = replace(report, hidden=replace(report.hidden, cells=cells)).to_html()
+    assert "The curve is interrupted" in text
+
+
+def test_least_support_shows_numbers_as_tables_do():
+    frame = pd.DataFrame({"income": [106_250.0, 1234.56], "rate": [0.123456, np.nan]})
+    shown = features_of(frame, np.array([0, 1]))
+    assert shown == [
+        {"income": "106250", "rate": "0.1235"},
+        {"income": "1234.6", "rate": "missing"},
+    ]

@@ -15,7 +15,6 @@ A sparse matrix stays sparse (CSR) where the method allows it.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hetcal._exceptions import UnknownCategoryWarning
+from hetcal._exceptions import UnknownCategoryWarning, levels_to_caller
 from hetcal._validation.containers import as_frame
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
@@ -205,7 +204,7 @@ class FeatureEncoder:
                 f"fit ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}); they count as "
                 "none of the known levels.",
                 UnknownCategoryWarning,
-                stacklevel=_levels_to_caller(),
+                stacklevel=levels_to_caller(),
             )
         return (codes[:, None] == np.arange(len(levels))).astype(np.float64)
 
@@ -316,15 +315,3 @@ def _refuse_empty(shape: tuple[int, ...]) -> None:
             f"0 feature(s) (shape={shape}) while a minimum of 1 is required: X has no columns. "
             "Pass at least one feature."
         )
-
-
-def _levels_to_caller() -> int:
-    """Return the stacklevel of the first caller outside of hetcal: the line that the user wrote."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _is_own(module: str) -> bool:
-    return module.partition(".")[0] == __name__.partition(".")[0]

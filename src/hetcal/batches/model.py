@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetcal._exceptions import InputError
+from hetcal._exceptions import FileFormatError, InputError
 
 if TYPE_CHECKING:
     from hetcal.io.roles import TableRoles
@@ -49,7 +49,13 @@ def load_model(path: Path) -> LoadedModel:
             f"{path} does not say what the columns of its table were: it was saved from Python. "
             "Load it there with hetcal.load, or make it with hetcal fit."
         )
-    roles = TableRoles.from_dict(metadata["table"])
+    try:
+        roles = TableRoles.from_dict(metadata["table"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FileFormatError(
+            f"{path.name}: what it says about the columns of its table is not what hetcal fit "
+            "writes. Make it again with hetcal fit."
+        ) from error
     return LoadedModel(load(path), roles, metadata["fit"], described["calibrator"])
 
 

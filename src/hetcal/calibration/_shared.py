@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from hetcal._exceptions import levels_to_caller
 from hetcal.data import Scores
 from hetcal.kernels.binary_maps import ranking_scores
 
@@ -56,5 +57,5 @@ def warn_unless(converged: bool, owner: Any) -> None:
             "step. Look for extreme values in y_proba, logits or sample_weight, or use "
             "get_calibrator('isotonic'), which needs no optimiser.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=levels_to_caller(),
         )

@@ -89,6 +89,12 @@ class AugmentedSpace:
         return np.hstack([features, columns])
 
     def _fitted_features(self, X: Any) -> Any:
+        if not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
+            raise TypeError(
+                "features must be a transformer, with fit and transform, or None; got "
+                f"{self.features!r}. To choose columns, pass only those in X, or use "
+                "sklearn.compose.ColumnTransformer."
+            )
         frozen = isinstance(self.features, FrozenEstimator)
         if not frozen and get_tags(self.features).target_tags.required:
             raise ValueError(

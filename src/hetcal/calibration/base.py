@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from hetcal._threads import ThreadSafe
 from hetcal._typing import Matrix
 from hetcal._validation import (
     check_columns_match_classes,
@@ -28,7 +29,7 @@ from hetcal._validation.frames import TablesAsColumns
 from hetcal.data import CalibrationSet, Scores
 
 
-class BaseCalibrator(TablesAsColumns, BaseEstimator, ABC):
+class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
     """Common ground of global and similarity-based calibrators.
 
     Parameters

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from hetcal._exceptions import HetcalWarning
+from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._validation import check_columns_match_classes, check_logits, check_proba
 from hetcal.calibration.precomputed import PrecomputedProba
 
@@ -68,7 +68,7 @@ def fit_weighted(estimator: Any, X: Any, y: NDArray, weight: Matrix | None) -> A
         f"{type(estimator).__name__} does not take sample_weight; the weights are used for the "
         "calibration only.",
         HetcalWarning,
-        stacklevel=3,
+        stacklevel=levels_to_caller(),
     )
     return estimator.fit(X, y)
 
@@ -203,7 +203,7 @@ def _check_splits(
             "out-of-fold probability of that class is zero. Collect more items of rare classes, "
             "or freeze a fitted model (sklearn.frozen.FrozenEstimator).",
             HetcalWarning,
-            stacklevel=4,
+            stacklevel=levels_to_caller(),
         )
 
 

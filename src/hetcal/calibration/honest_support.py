@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from hetcal._threads import ThreadSafe
+
 Matrix = NDArray[np.float64]
 
 
@@ -18,7 +20,7 @@ class Reference(NamedTuple):
     n_trees: NDArray[np.int64] | None = None
 
 
-class HonestSupport:
+class HonestSupport(ThreadSafe):
     """Gives calibrators :meth:`honest_support`; they say how to compute it."""
 
     _honest_support: tuple[Any, Any] | None

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from hetcal._threads import ThreadSafe
 from hetcal._validation import (
     check_columns_match_classes,
     check_labels,
@@ -30,7 +31,7 @@ Matrix = NDArray[np.float64]
 _SEPARATORS = "_-.: /"
 
 
-class PrecomputedProba(ClassifierMixin, BaseEstimator):
+class PrecomputedProba(ThreadSafe, ClassifierMixin, BaseEstimator):
     """Classifier whose probabilities stand in columns of ``X``; nothing is trained.
 
     It makes the log of any model, wherever that model runs, fit for

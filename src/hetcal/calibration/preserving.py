@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
+from hetcal._threads import on_snapshot
 from hetcal._typing import Matrix
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.fitting import cross_fitted, fitted_to
@@ -119,7 +119,6 @@ class LabelPreserving(BaseCalibrator):
         X, y_proba, logits, **options
             As the calibrator's own.
         """
-        check_is_fitted(self, "calibrator_")
         top = self._top(self._new_scores(X, y_proba, logits))
         said = self.calibrator_.predict_proba(X, y_proba=y_proba, logits=logits, **options)
         if isinstance(said, tuple):
@@ -136,16 +135,19 @@ class LabelPreserving(BaseCalibrator):
         return keep_top(self.calibrator_.out_of_sample_proba_, self.top_)
 
     @available_if(_inner_has("support"))
+    @on_snapshot
     def support(self, X: Any, **options: Any) -> Any:
         """Return how much calibration data stands behind each item; as the calibrator's."""
         return self.calibrator_.support(X, **options)
 
     @available_if(_inner_has("effective_sample_size"))
+    @on_snapshot
     def effective_sample_size(self, X: Any, **options: Any) -> Any:
         """Return how many equal votes each item's vote is worth; as the calibrator's."""
         return self.calibrator_.effective_sample_size(X, **options)
 
     @available_if(_inner_has("evidence"))
+    @on_snapshot
     def evidence(self, X: Any, **options: Any) -> Any:
         """Return the calibration items that voted for each item; as the calibrator's."""
         return self.calibrator_.evidence(X, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from copy import copy
 from numbers import Real
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._exceptions import SupportWarning
+from hetcal._exceptions import SupportWarning, levels_to_caller
 from hetcal._typing import Matrix
 from hetcal._validation import check_labels, check_sample_weight
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
@@ -423,6 +424,7 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
             joined = np.concatenate([before, weight])
         else:
             joined = None
+        self.similarity_ = copy(self.similarity_)
         self.similarity_.extend(self.space_.join(features, scores))
         self.voters_ = Voters(np.concatenate([old.codes, codes]), old.n_classes, joined)
         self.scores_ = Scores(
@@ -460,9 +462,8 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
             del self.feature_names_in_  # of an earlier fit
 
     def _new_items(self, X: Any, y_proba: Any, logits: Any) -> tuple[Any, Scores]:
-        check_is_fitted(self, "similarity_")
-        self._require_features(X)
         scores = self._new_scores(X, y_proba, logits)
+        self._require_features(X)
         return self.space_.encode(X), scores
 
     def _threshold(self, scores: Scores, given: Any) -> Matrix | None:
@@ -502,7 +503,7 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
                 f"{int(alone.sum())} of {total.shape[0]} samples have no calibration support; "
                 "their uncalibrated probabilities are returned.",
                 SupportWarning,
-                stacklevel=3,
+                stacklevel=levels_to_caller(),
             )
             Q = P.copy()
             Q[~alone] = ballot.mass[~alone] / total[~alone, None]

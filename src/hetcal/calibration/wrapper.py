@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from hetcal._threads import ThreadSafe, on_snapshot
 from hetcal._validation import (
     check_groups,
     check_labels,
@@ -44,7 +45,7 @@ def _calibrator_has(method: str):
     return check
 
 
-class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, item by item, from labelled data.
 
     For each new item it returns q, the estimate of P(y | x) that ``calibrator`` makes of what
@@ -207,24 +208,28 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         return self.classes_[Q.argmax(axis=1)]
 
     @available_if(_calibrator_has("support"))
+    @on_snapshot
     def support(self, X: Any, **options: Any) -> Any:
         """Return how much calibration data stands behind each item; as the calibrator's."""
         features, output = self._new_items(X)
         return self.calibrator_.support(features, **output, **options)
 
     @available_if(_calibrator_has("evidence"))
+    @on_snapshot
     def evidence(self, X: Any, **options: Any) -> Any:
         """Return the calibration items that voted for each item; as the calibrator's."""
         features, output = self._new_items(X)
         return self.calibrator_.evidence(features, **output, **options)
 
     @available_if(_calibrator_has("effective_sample_size"))
+    @on_snapshot
     def effective_sample_size(self, X: Any, **options: Any) -> Any:
         """Return how many equal votes each item's vote is worth; as the calibrator's."""
         features, output = self._new_items(X)
         return self.calibrator_.effective_sample_size(features, **output, **options)
 
     @available_if(_calibrator_has("predict_interval"))
+    @on_snapshot
     def predict_interval(self, X: Any, **options: Any) -> Any:
         """Return an interval for each smoothed probability; as the calibrator's."""
         features, output = self._new_items(X)

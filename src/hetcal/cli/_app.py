@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from hetcal._exceptions import InputError
 from hetcal.cli._apply import apply
 from hetcal.cli._compare import compare
-from hetcal.cli._console import errors
+from hetcal.cli._console import cell, errors, results, visible_warnings
 from hetcal.cli._diagnose import diagnose
 from hetcal.cli._ending import ended_in_order
+from hetcal.cli._extensions import add_installed_commands
 from hetcal.cli._fit import fit
 from hetcal.cli._inspect import inspect
 from hetcal.cli._monitor import monitor
-from hetcal.cli._paper import paper_app
 
 EXIT_ERROR, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 _DEBUG = "HETCAL_DEBUG"
+_EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
 
 # One string per paragraph: typer keeps line breaks, and the terminal decides where lines end.
 _HELP = "\n\n".join(
@@ -56,38 +58,53 @@ app = typer.Typer(
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the app; what goes wrong is one readable line and an exit code."""
-    with ended_in_order():
+    with ended_in_order(), visible_warnings():
         _run(arguments)
 
 
 def _run(arguments: Sequence[str] | None) -> None:
+    given = None if arguments is None else list(arguments)
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="hetcal")
+        # Not standalone: then typer would print what is wrong with the arguments itself.
+        code = app(args=given, prog_name="hetcal", standalone_mode=False)
     except KeyboardInterrupt:
         raise SystemExit(EXIT_INTERRUPTED) from None
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(EXIT_ERROR) from None
-    except (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError) as error:
-        if os.environ.get(_DEBUG):
-            raise
-        reason = " ".join(str(error).split()) or type(error).__name__
-        errors().print(f"[bold red]error:[/] {_plain(reason)}", soft_wrap=True, highlight=False)
-        raise SystemExit(EXIT_INPUT if isinstance(error, InputError) else EXIT_ERROR) from None
+    except Exception as error:
+        raise SystemExit(_told(error)) from None
+    raise SystemExit(code or 0)
 
 
-def _plain(text: str) -> str:
-    """Escape what rich would read as markup."""
-    from rich.markup import escape
+def _told(error: Exception) -> int:
+    """Print what went wrong and return the exit code; a defect of ours with its traceback."""
+    if hasattr(error, "format_message"):  # typer has not understood the command
+        reason, code = _about_command(error), EXIT_INPUT
+    elif os.environ.get(_DEBUG) or not isinstance(error, _EXPECTED):
+        errors().print("".join(traceback.format_exception(error)), soft_wrap=True, end="")
+        return EXIT_ERROR
+    else:
+        reason = str(error) or type(error).__name__
+        code = EXIT_INPUT if isinstance(error, InputError) else EXIT_ERROR
+    if reason:
+        text = cell("error:", "bold red") + cell(" " + " ".join(reason.split()))
+        errors().print(text, soft_wrap=True)
+    return code
 
-    return escape(text)
+
+def _about_command(error: Any) -> str:
+    message = error.format_message().strip()
+    if not message or error.ctx is None:  # without any argument the help has been printed
+        return message
+    return f"{message.rstrip('.')}. See: {error.ctx.command_path} --help"
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
         from hetcal.cli._version import version_text
 
-        typer.echo(version_text())
+        results().print(version_text(), soft_wrap=True)
         raise typer.Exit
 
 
@@ -152,7 +169,7 @@ def demo(
     run_demo(seed=seed, out=out, quiet=quiet)
 
 
-app.add_typer(paper_app)
+add_installed_commands(app)
 
 if __name__ == "__main__":
     run(sys.argv[1:])

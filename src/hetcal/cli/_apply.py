@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetcal.cli import _options as options
-from hetcal.cli._console import errors
+from hetcal.cli._console import errors, print_json
 from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def apply(
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
     overwrite: options.Overwrite = False,
+    verbatim: options.Verbatim = False,
     engine: Annotated[
         Engine,
         typer.Option(
@@ -134,7 +135,7 @@ def apply(
         raise InputError("--json and -o - both write to standard output. Write to a file.")
     adding = {"columns": columns, "prefix": prefix, "leave_missing": leave_missing}
     reading = {"format": format, "encoding": encoding, "decimal": decimal}
-    writing = {"format": out_format, "overwrite": overwrite}
+    writing = {"format": out_format, "overwrite": overwrite, "verbatim": verbatim}
     sizes = {"batch_rows": batch_rows, "only_new": only_new}
     started = time.perf_counter()
     with bar(f"Loading {model}", quiet=quiet or as_json) as say:
@@ -153,7 +154,7 @@ def apply(
         facts |= {"columns": written.names, "flags": written.counts}
         if engine == Engine.dask:
             facts |= {"engine": "dask", "parts": written.n_parts}
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(json.dumps(facts, indent=2))
     elif not quiet:
         _show(written, out, seconds)
 
@@ -237,4 +238,4 @@ def _show(written: Any, out: str, seconds: float) -> None:
     for flag, count in written.counts.items():
         if count:
             share = count / written.n_rows
-            console.print(f"  {flag:<17} {count:>12,} rows ({share:.1%})", markup=False)
+            console.print(f"  {flag:<17} {count:>12,} rows ({share:.1%})")

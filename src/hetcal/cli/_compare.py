@@ -10,8 +10,8 @@ import typer
 
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
-from hetcal.cli._console import errors, results
-from hetcal.cli._working import bar, tell
+from hetcal.cli._console import errors, print_json, results
+from hetcal.cli._working import bar, tell, tell_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +60,7 @@ def compare(
             rich_help_panel="Files",
         ),
     ] = None,
+    verbatim: options.Verbatim = False,
     max_rows: options.MaxRows = options.MAX_ROWS,
     format: options.Format = None,
     encoding: options.Encoding = "utf-8",
@@ -89,7 +90,7 @@ def compare(
         "drop_missing": drop_missing,
     }
     from hetcal.io.whole import write_whole
-    from hetcal.io.writing import check_target
+    from hetcal.io.writing import TableWriter, check_target
 
     to_stdout = json == "-"
     for path in (out, None if to_stdout else json):
@@ -117,11 +118,12 @@ def compare(
     frame = comparison.frame()
     frame["items"], frame["rows_read"] = problem.n_items, problem.n_read
     if out is not None:
-        write_whole(out, frame.to_csv(index=False, lineterminator="\n"))
+        with TableWriter(out, format="csv", overwrite=True, verbatim=verbatim) as written_table:
+            written_table.write({name: frame[name].to_numpy() for name in frame.columns})
     if json is not None:
         text = to_json.dumps(_records(frame), indent=2)
         if to_stdout:
-            typer.echo(text)
+            print_json(text)
             return
         write_whole(json, text)
     written = [str(path) for path in (out, json) if path is not None]
@@ -162,15 +164,14 @@ def _show(
         f"{comparison.n_items:,} items, {comparison.n_splits} splits. * within one standard error "
         "of the best.",
         style="dim",
-        markup=False,
     )
     for note in table_notes:
         tell(errors(), f"Note: {note}", "dim")
     notes = frame.xs("brier", level="metric")["note"]
     for method, note in notes[notes != ""].items():
-        console.print(f"{method}: {note}", style="yellow", markup=False, width=80)
+        tell(console, f"{method}: {note}", "yellow")
     for path in written:
-        console.print(f"Written: {path}", style="bold", markup=False, soft_wrap=True)
+        tell_line(console, f"Written: {path}", "bold")
 
 
 def _figure(row: Any) -> Any:

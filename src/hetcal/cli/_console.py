@@ -1,27 +1,85 @@
-"""Where output goes: results to stdout, progress and errors to stderr."""
+"""Where output goes: results to stdout, progress and errors to stderr.
+
+Everything that a command says passes through here. Markup is for our own words and has to be asked
+for (``markup=True``); text that comes from tables, files and arguments is shown as it is written,
+its control and invisible characters as escapes.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
 
-T = TypeVar("T")
+from hetcal._printable import printable, printable_json
 
 # A pipe has no width of its own; tables must not be squeezed to the 80 columns assumed for one.
 _PIPE_WIDTH = 120
 
 
+class _VisibleConsole(Console):
+    """Shows control characters instead of sending them to the terminal."""
+
+    def __init__(self, **options: Any):
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return the text for layout, escapes included."""
+        return super().render_str(printable(text), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield what is written, of whatever kind the renderable is."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
 def results() -> Console:
     """Return the console for what was asked for."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+    console = _VisibleConsole()
+    return console if console.is_terminal else _VisibleConsole(width=_PIPE_WIDTH)
 
 
 def errors() -> Console:
     """Return the console for everything else."""
-    return Console(stderr=True, highlight=False)
+    return _VisibleConsole(stderr=True)
+
+
+def cell(text: str, style: str = "") -> Text:
+    """Return text from outside for one cell of a table: a line break in it is no line break."""
+    return Text(printable(text, keep=""), style=style)
+
+
+def print_json(text: str) -> None:
+    """Write JSON to stdout, the same whether people or machines read it."""
+    sys.stdout.write(printable_json(text) + "\n")
+
+
+@contextlib.contextmanager
+def visible_warnings() -> Iterator[None]:
+    """Let warnings pass through the console too."""
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: Any = None,
+        line: str | None = None,
+    ) -> None:
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        errors().print(text, soft_wrap=True, end="")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def progress(names: Iterable[str], *, what: str, quiet: bool) -> Iterator[str]:

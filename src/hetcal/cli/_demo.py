@@ -11,6 +11,7 @@ from rich.table import Table
 
 from hetcal.cli._console import progress, results
 from hetcal.cli._demo_example import Example, calibrate, left_out, make_example, method_names, score
+from hetcal.cli._working import tell_line
 
 _DEFAULT_PICTURE = Path("hetcal-demo.png")
 _HOW_TO_GET_THE_PICTURE = (
@@ -31,12 +32,12 @@ def run_demo(*, seed: int = 0, out: Path | None = None, quiet: bool = False) -> 
         warnings.simplefilter("always")
         predictions = {name: calibrate(example, name) for name in names}
     scores = score(example, predictions)
-    console.print(_table(scores))
+    console.print(_table(scores), markup=True)
     if not quiet:
         for line in verdict(example, scores):
-            console.print(line, soft_wrap=True)
+            console.print(line, soft_wrap=True, markup=True)
         for note in notes:
-            console.print(f"Note: {note.message}", style="dim", markup=False, soft_wrap=True)
+            tell_line(console, f"Note: {note.message}", "dim")
         if left_out():
             console.print(
                 f"Left out: {', '.join(left_out())}, which takes minutes on the pure core.",
@@ -45,8 +46,7 @@ def run_demo(*, seed: int = 0, out: Path | None = None, quiet: bool = False) -> 
     written = _write_picture(example, predictions, scores, out)
     if not quiet:
         seconds = time.perf_counter() - started
-        line = f"{written} ({seconds:.1f} s)"
-        console.print(line, style="dim", markup=False, soft_wrap=True)
+        tell_line(console, f"{written} ({seconds:.1f} s)", "dim")
 
 
 def verdict(example: Example, scores) -> list[str]:

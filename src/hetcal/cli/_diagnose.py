@@ -11,8 +11,8 @@ import typer
 from hetcal._exceptions import InputError
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
-from hetcal.cli._console import errors, results
-from hetcal.cli._working import bar
+from hetcal.cli._console import errors, print_json, results
+from hetcal.cli._working import bar, tell_line
 
 if TYPE_CHECKING:
     from hetcal.io.columns import Problem
@@ -126,7 +126,7 @@ def diagnose(
     to_stdout = json == "-"
     calm = quiet or to_stdout
     if not calm:  # at once: whoever waits sees that it runs
-        results().print(f"Diagnosing {table}", style="bold", markup=False, soft_wrap=True)
+        tell_line(results(), f"Diagnosing {table}", "bold")
     with bar(f"Reading {table}", quiet=calm) as say:
         how = inputs.reading(format, encoding, decimal)
         problem = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
@@ -159,7 +159,7 @@ def diagnose(
     )
     report.to_html(target)
     if to_stdout:
-        typer.echo(report.to_json())
+        print_json(report.to_json())
     elif json is not None:
         report.to_json(json)
     if not to_stdout:
@@ -172,13 +172,9 @@ def _introduce(problem: Problem) -> None:
     more = f" and {len(problem.classes) - 6} more" if len(problem.classes) > 6 else ""
     d = 0 if problem.X is None else problem.X.shape[1]
     drawn = "" if problem.drawn is None else f" drawn from {problem.n_read:,} rows"
-    console.print(
-        f"{problem.n_items:,} items{drawn}, {d} features, classes {classes}{more}.",
-        markup=False,
-        soft_wrap=True,
-    )
+    tell_line(console, f"{problem.n_items:,} items{drawn}, {d} features, classes {classes}{more}.")
     for note in problem.notes:
-        errors().print(f"Note: {note}", style="dim", markup=False, soft_wrap=True)
+        tell_line(errors(), f"Note: {note}", "dim")
 
 
 def _diagnosed(
@@ -337,7 +333,8 @@ def _show(report: Report, target: Path, json: str | None, *, quiet: bool) -> Non
     width = min(console.width, 80)
 
     def lines(part: list[str], style: str | None = None) -> None:
-        console.print("\n".join(part), style=style, markup=False, soft_wrap=True)
+        for line in part:
+            tell_line(console, line, style)
 
     if quiet:
         lines([f"Verdict: {report.verdict.verdict}", f"Report: {target}"])

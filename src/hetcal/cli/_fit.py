@@ -12,8 +12,8 @@ import typer
 
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
-from hetcal.cli._console import errors, results
-from hetcal.cli._working import file_size, tell, working
+from hetcal.cli._console import errors, print_json, results
+from hetcal.cli._working import file_size, tell, tell_line, working
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -97,7 +97,7 @@ def fit(
         outcome = _Fit(table, out, roles, method, preserve, how, drawing, overwrite)
         outcome.run(say, forget_features=forget_features)
     if as_json:
-        typer.echo(json.dumps(outcome.facts(), indent=2))
+        print_json(json.dumps(outcome.facts(), indent=2))
     else:
         outcome.show(quiet=quiet)
 
@@ -261,8 +261,7 @@ class _Fit:
         size = file_size(self.out.stat().st_size)
         console.print()
         tell(console, f"Saved {self.out} ({size}, {self.seconds:.1f} s). Next:")
-        # Never broken: people copy it.
-        console.print(f"  {self._next_command()}", style="bold", soft_wrap=True, markup=False)
+        tell_line(console, f"  {self._next_command()}", "bold")
 
     def _lines(self) -> list[str]:
         problem = self.problem

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetcal._exceptions import FileFormatError
 from hetcal.cli import _options as options
-from hetcal.cli._console import results
+from hetcal.cli._console import cell, print_json, results
 from hetcal.cli._working import file_size, working
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SHOWN = 8
+_NAME_WIDTH = 30
 
 
 def inspect(
@@ -34,18 +36,27 @@ def inspect(
 
         facts = describe_file(model, describe)
     if as_json:
-        typer.echo(json.dumps({"file": str(model), **facts}, indent=2))
+        print_json(json.dumps({"file": str(model), **facts}, indent=2))
         return
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
+    table.add_column(style="bold", max_width=_NAME_WIDTH, overflow="fold")
     table.add_column(overflow="fold")
-    from rich.markup import escape
-
-    for name, value in _lines(model, facts):
-        table.add_row(name, escape(value))
+    for name, value in _shown(model, facts):
+        table.add_row(cell(name), cell(value))
     results().print(table)
+
+
+def _shown(model: Path, facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the lines; the description in a file may be anything that JSON can hold."""
+    try:
+        return [(str(name), str(value)) for name, value in _lines(model, facts)]
+    except (KeyError, IndexError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise FileFormatError(
+            f"{model.name}: the description is not what hetcal writes ({type(error).__name__}: "
+            f"{error}). See all of it with --json, and do not trust the file."
+        ) from error
 
 
 def _lines(model: Path, facts: dict[str, Any]) -> Iterator[tuple[str, str]]:

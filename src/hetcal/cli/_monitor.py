@@ -11,7 +11,7 @@ import typer
 
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
-from hetcal.cli._console import errors, results
+from hetcal.cli._console import cell, errors, print_json, results
 from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def monitor(
     if len(watcher.scores_) == 1:
         notes.append(_BLIND)
     if as_json:
-        typer.echo(json.dumps(json.loads(watcher.to_json()) | {"notes": notes}, indent=2))
+        print_json(json.dumps(json.loads(watcher.to_json()) | {"notes": notes}, indent=2))
     else:
         _show(watcher, watcher.stream_.n_seen - before, history, notes, quiet=quiet)
     if fail_on_alarm and watcher.alarm_ is not None:
@@ -292,7 +292,6 @@ def _show(
 
 
 def _show_groups(console: Any, facts: dict[str, Any]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     rows = [row for row in facts["groups"] if row["seen"]]
@@ -305,7 +304,7 @@ def _show_groups(console: Any, facts: dict[str, Any]) -> None:
         z = row["accuracy_z"]
         name = row["name"] if row["kind"] == "all" else f"{row['kind']} {row['name']}"
         table.add_row(
-            escape(name) + (" [red](alarm)[/]" if row["alarm"] else ""),
+            cell(name) + (cell(" (alarm)", "red") if row["alarm"] else cell("")),
             f"{row['seen']:,}",
             f"{row['flagged']:,}",
             f"10^{row['log10_evidence']:.1f}",

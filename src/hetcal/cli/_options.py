@@ -150,6 +150,15 @@ Overwrite = Annotated[
     bool,
     typer.Option("--overwrite", help="Replace the output if it is there.", rich_help_panel=_FILES),
 ]
+Verbatim = Annotated[
+    bool,
+    typer.Option(
+        "--verbatim",
+        help="Leave text in CSV output as it is, also what a spreadsheet would run as a formula; "
+        "by default '=1+1' is written with an apostrophe before it.",
+        rich_help_panel=_FILES,
+    ),
+]
 ModelOut = Annotated[
     Path,
     typer.Option(

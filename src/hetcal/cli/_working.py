@@ -9,15 +9,20 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from hetcal.cli._console import errors
+from hetcal._printable import printable
+from hetcal.cli._console import cell, errors
 
 
 def tell(console: Console, text: str, style: str | None = None) -> None:
     """Print a sentence: broken between words on a terminal, one line in a pipe."""
-    console.print(text, style=style, soft_wrap=not console.is_terminal, markup=False)
+    console.print(cell(text), style=style, soft_wrap=not console.is_terminal)
+
+
+def tell_line(console: Console, text: str, style: str | None = None) -> None:
+    """Print one line and never break it: people copy it."""
+    console.print(cell(text), style=style, soft_wrap=True)
 
 
 def file_size(n_bytes: int) -> str:
@@ -45,13 +50,15 @@ def _shown(what: str, *, quiet: bool, bar: bool) -> Iterator[Callable[[str, floa
     if quiet or not console.is_terminal:
         yield lambda words, share: None
         return
-    columns = [SpinnerColumn(), TextColumn("{task.description}")]
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
     columns += [BarColumn()] if bar else []
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        task = progress.add_task(escape(what), total=None)
+        task = progress.add_task(printable(what, keep=""), total=None)
 
         def update(words: str, share: float | None) -> None:
             total = None if share is None else 1.0
-            progress.update(task, description=escape(words), total=total, completed=share or 0.0)
+            progress.update(
+                task, description=printable(words, keep=""), total=total, completed=share or 0.0
+            )
 
         yield update

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ BATCH_ROWS = 50_000
 PART_ROWS = 1_000_000
 #: The mark of a folder that is complete, as Spark and others write it.
 COMPLETE = "_SUCCESS"
+_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class Job:
         try:
             batches = self.calibrate(piece.batches(self.schema, self.batch_rows), additions)
             with attempt.open("xb") as stream:
-                with pq.ParquetWriter(stream, self.calibrate.schema(self.schema)) as writer:
+                schema = self.calibrate.schema(self.schema)
+                with pq.ParquetWriter(stream, schema, write_page_checksum=True) as writer:
                     for batch in batches:
                         writer.write_batch(batch)
                 stream.flush()
@@ -170,7 +173,11 @@ def check_folder(target: Path, work: Plan, *, overwrite: bool) -> None:
     """Raise where a folder cannot or may not be written."""
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {target.parent}. Create it first.")
-    inside = [piece.path for piece in work.pieces if Path(piece.path).is_relative_to(target)]
+    # A link stays where it lies, so both are asked: its place, and where it leads.
+    files = {
+        path for piece in work.pieces for path in (Path(piece.path), Path(piece.path).resolve())
+    }
+    inside = [path for path in files if path.is_relative_to(target)]
     if inside:
         raise InputError(f"{target} holds the table itself. Write to another folder.")
     if target.is_file():
@@ -200,7 +207,7 @@ def _appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
     try:
         yield folder
         (folder / COMPLETE).touch()
-        old = target.with_name(f".{target.name}.{token}.old")
+        old = target.with_name(f".{target.name}.{token}.before")
         if overwrite and target.is_dir():
             target.rename(old)
         try:
@@ -214,8 +221,22 @@ def _appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
             ) from error
         shutil.rmtree(old, ignore_errors=True)
     finally:
-        # A worker that still writes cannot: its folder is gone.
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder into which workers may still be writing."""
+    # Under another name first: what they begin from now on fails, and nothing new comes in while
+    # the folder is emptied.
+    gone = folder.with_suffix(".old")
+    with contextlib.suppress(OSError):
+        folder.rename(gone)
+    for _ in range(_TRIES):  # some file systems keep files that are open
+        shutil.rmtree(gone, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
+        if not gone.exists() and not folder.exists():
+            return
+        time.sleep(0.1)
 
 
 def _computed(

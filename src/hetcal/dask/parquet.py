@@ -49,7 +49,7 @@ class Piece:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.path) as file:
+        with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
             any_yet = False
             for batch in file.iter_batches(batch_rows, row_groups=list(self.row_groups)):
                 any_yet = True
@@ -120,6 +120,7 @@ def find_files(table: str) -> tuple[list[Path], Path]:
     path = Path(table)
     if path.is_dir():
         files = [file for file in path.rglob("*") if _is_part(file, path)]
+        _refuse_links(path)
         nothing = f"The folder {table} holds no Parquet file."
         root = path
     elif path.exists():
@@ -136,13 +137,26 @@ def find_files(table: str) -> tuple[list[Path], Path]:
             f"{listed(others, 3)}: the dask engine reads Parquet only (.parquet, .pq). Write the "
             "table as Parquet, or leave --engine dask away."
         )
-    return sorted((file.resolve() for file in files), key=_natural), root.resolve()
+    # Absolute, since workers are elsewhere, but not resolved: a linked file is a part of the folder
+    # that the link lies in.
+    return sorted((file.absolute() for file in files), key=_natural), root.absolute()
 
 
 def _is_part(file: Path, root: Path) -> bool:
     """Tell parts from what writers leave beside them (_SUCCESS, _metadata, .crc, unfinished)."""
     hidden = any(name.startswith((".", "_")) for name in file.relative_to(root).parts)
     return not hidden and file.is_file()
+
+
+def _refuse_links(root: Path) -> None:
+    """Raise for a link whose rows would be missing: to nothing, or to a folder."""
+    for path in root.rglob("*"):
+        if path.is_symlink() and not path.is_file() and not path.name.startswith((".", "_")):
+            leads = "a folder, which is not looked into" if path.is_dir() else "nothing"
+            raise InputError(
+                f"{path} is a link to {leads}. Remove it, or put the Parquet files themselves (or "
+                "links to them) in its place."
+            )
 
 
 def _before_pattern(pattern: str) -> Path:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hetcal._printable import printable
 from hetcal._typing import Matrix
 from hetcal._validation import (
     check_columns_match_classes,
@@ -125,7 +126,7 @@ class Advice:
         return render.as_dict(self)
 
     def __str__(self) -> str:
-        return render.report(self)
+        return printable(render.report(self))
 
 
 def advise(

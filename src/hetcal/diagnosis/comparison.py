@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hetcal._printable import printable
 from hetcal._typing import Matrix
 from hetcal.calibration import GlobalCalibrator, Uncalibrated
 from hetcal.diagnosis.cross_validation import (
@@ -170,7 +171,7 @@ class Comparison:
         )
 
     def __repr__(self) -> str:
-        return "\n".join([self._title(), self._shown().to_string(), *self._notes()])
+        return printable("\n".join([self._title(), self._shown().to_string(), *self._notes()]))
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{escape(note)}</li>" for note in self._notes())

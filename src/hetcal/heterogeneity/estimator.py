@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from hetcal._threads import ThreadSafe
 from hetcal._validation.frames import TablesAsColumns
 from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity import honest
@@ -64,7 +65,7 @@ class HeterogeneityTest:
     n_null: int
 
 
-class HiddenHeterogeneity(TablesAsColumns, BaseEstimator):
+class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
     r"""How much a classifier's probabilities hide, near each probability vector.
 
     Hidden heterogeneity (HH) near p is the improvement in Brier score that a local model g, which

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.io.kinds import as_feature, kind_of
+from hetcal.io.kinds import as_feature, kind_of, refuse_infinite
 from hetcal.io.left_out import why_left_out
 from hetcal.io.selection import listed, named_exactly, select_columns
 
@@ -92,6 +92,7 @@ def read_features(
                 )
             result.left_out[name] = reason
             continue
+        refuse_infinite(values, name, of=" of those with a label and a probability")
         result.kinds[name] = kind
         if kind == "text":
             result.levels[name] = sorted(set(values.dropna()))

@@ -13,6 +13,7 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._exceptions import FileFormatError
+from hetcal._threads import lock_of, snapshot
 from hetcal._version import __version__
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
@@ -79,21 +80,23 @@ def save(
     if isinstance(calibrator, SupportMonitor):
         calibrator.frame()  # fits itself where that needs nothing, or says what it needs
     elif isinstance(calibrator, BaseCalibrator | LocallyCalibratedClassifier):
+        calibrator = snapshot(calibrator)
         check_is_fitted(calibrator, "classes_")
     else:
         raise TypeError(
             f"hetcal.save stores calibrators; got {type(calibrator).__name__}. Pass a fitted "
             "calibrator from hetcal.calibration."
         )
-    if forget_features:
-        calibrator = featureless.forget_features(calibrator)
     encoder = Encoder()
-    manifest = {
-        "made": _versions() | ({} if date is None else {"date": _date(date)}),
-        "calibrator": _summary(calibrator, forget_features),
-        "metadata": _checked_metadata(metadata),
-        "root": encoder.encode(calibrator, type(calibrator).__name__),
-    }
+    with lock_of(calibrator):  # all parts of a monitor from the same moment
+        if forget_features:
+            calibrator = featureless.forget_features(calibrator)
+        manifest = {
+            "made": _versions() | ({} if date is None else {"date": _date(date)}),
+            "calibrator": _summary(calibrator, forget_features),
+            "metadata": _checked_metadata(metadata),
+            "root": encoder.encode(calibrator, type(calibrator).__name__),
+        }
     container.write(Path(path), manifest, encoder.arrays)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._exceptions import InputError
 from hetcal.io.text import as_text, is_missing, parse_numbers
 
 _DATES = (nw.Date, nw.Datetime, nw.Time, nw.Duration)
@@ -82,11 +83,28 @@ def as_labels(series: nw.Series) -> list[str | None]:
     ]
 
 
-def as_feature(series: nw.Series, kind: str, *, first_row: int = 1) -> pd.Series:
-    """Return a feature by its kind: float64 for numbers and truth values, text for levels."""
+def as_feature(series: nw.Series, kind: str, *, first_row: int | None = None) -> pd.Series:
+    """Return a feature by its kind: float64 for numbers and truth values, text for levels.
+
+    With ``first_row``, the number of the first row, an infinite number is an error.
+    """
     if kind == "text":
         return as_levels(series)
-    return pd.Series(as_numbers(series, first_row=first_row))
+    numbers = pd.Series(as_numbers(series, first_row=first_row or 1))
+    if first_row is not None:
+        refuse_infinite(numbers, str(series.name), first_row)
+    return numbers
+
+
+def refuse_infinite(values: pd.Series, name: str, first_row: int = 1, of: str = "") -> None:
+    """Raise where a feature holds an infinite number; ``of`` says which rows are counted."""
+    infinite = np.isinf(values) if values.dtype.kind == "f" else np.zeros(0, dtype=bool)
+    if infinite.any():
+        raise InputError(
+            f"Column {name!r} holds an infinite number in row {first_row + int(infinite.argmax())}"
+            f"{of} (counted from 1). Put a finite one in its place, or leave the cell empty if it "
+            "is not known."
+        )
 
 
 def _kind_of_objects(values: NDArray) -> str:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Protocol
 import pandas as pd
 
 from hetcal._exceptions import InputError
+from hetcal.io.spreadsheets import restored
 
 _DELIMITERS = ",;\t|"
 # Numbers with a decimal comma, and dots between thousands: 0,25  1.234,5  1.234  2,5e-3  40,5 %
@@ -22,6 +23,12 @@ _COMMA_NUMBER = re.compile(
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _PARQUET_PIECE = 2**18
 _GZIP, _ZIP, _PARQUET, _ARROW = b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1"
+
+#: Most characters of a CSV record, and most columns: a few kilobytes of a compressed file may
+#: unpack to gigabytes without a line break.
+MAX_RECORD, MAX_COLUMNS = 2**24, 100_000
+#: A batch of CSV ends at so many characters or cells, even where it might have more rows.
+BATCH_CHARACTERS, BATCH_CELLS = 2**26, 2**22
 
 
 class Source(Protocol):
@@ -54,23 +61,27 @@ class CsvSource:
             if start[:2] in _UTF16:
                 raise InputError(f"{path} is UTF-16 text. Pass --encoding utf-16 (encoding=).")
             encoding = "utf-8-sig"  # a byte order mark is no part of the first column's name
-        lines = io.TextIOWrapper(unpacked, encoding=encoding, newline="")
-        self._lines = lines
-        first = lines.readline()
+        self._lines = io.TextIOWrapper(unpacked, encoding=encoding, newline="")
+        self._used, self._any_apostrophe = 0, False
+        lines = self._bounded_lines()
+        first = next(lines, "")
         if not first.strip():
             raise InputError(f"{path} is empty: there is not even a line with the column names.")
         self.delimiter = max(_DELIMITERS, key=first.count)
         self._rows = csv.reader(itertools.chain([first], lines), delimiter=self.delimiter)
-        self.names = next(self._rows)
+        self._records = self._read_records()
+        self.names = next(self._records)[0]
+        if len(self.names) > MAX_COLUMNS:
+            raise InputError(
+                f"{path} has {len(self.names):,} columns; a CSV file may have {MAX_COLUMNS:,}. "
+                "Leave some out, or write the table as Parquet."
+            )
 
     def batches(self, batch_rows: int, columns: list[str] | None = None) -> Iterator[pd.DataFrame]:
         """Yield rows of text."""
-        width, any_yet = len(self.names), False
-        while True:
-            rows = list(itertools.islice(self._filled_rows(width), batch_rows))
-            if not rows and any_yet:
-                return
-            cells = list(zip(*rows, strict=True)) if rows else [()] * width
+        any_yet = False
+        while (rows := self._next_rows(batch_rows)) or not any_yet:
+            cells = list(zip(*rows, strict=True)) if rows else [()] * len(self.names)
             yield pd.DataFrame(
                 {
                     name: pd.Series(column, dtype=object)
@@ -78,8 +89,6 @@ class CsvSource:
                 }
             )
             any_yet = True
-            if len(rows) < batch_rows:
-                return
 
     def done(self) -> float | None:
         """Return the share that has been read, where that is known."""
@@ -89,16 +98,55 @@ class CsvSource:
         """Leave the stream to whoever opened it."""
         self._lines.detach()
 
-    def _filled_rows(self, width: int) -> Iterator[list[str]]:
-        for row in self._rows:
+    def _next_rows(self, most: int) -> list[list[str]]:
+        """Return so many rows, or as many as a batch may hold."""
+        width = len(self.names)
+        most = max(1, min(most, BATCH_CELLS // width))
+        rows: list[list[str]] = []
+        room = BATCH_CHARACTERS
+        for row, size in self._records:
             if len(row) == width:
-                yield row if self._decimal == "." else [_with_point(cell) for cell in row]
+                rows.append(row if self._decimal == "." else [_with_point(cell) for cell in row])
             elif row:  # an empty line is no row
                 raise InputError(
                     f"{self._path}: line {self._rows.line_num} has {len(row)} fields where the "
                     f"first line names {width} columns. Correct the line (a value with "
                     f"{self.delimiter!r} in it must be in quotes)."
                 )
+            room -= size
+            if len(rows) == most or (rows and room <= 0):
+                break
+        return rows
+
+    def _read_records(self) -> Iterator[tuple[list[str], int]]:
+        """Yield the cells of each record and its size in characters."""
+        try:
+            for row in self._rows:
+                size, self._used = self._used, 0
+                if self._any_apostrophe:
+                    row, self._any_apostrophe = [restored(cell) for cell in row], False
+                yield row, size
+        except csv.Error as error:
+            raise InputError(
+                f"{self._path}: line {self._rows.line_num} cannot be read: {error}. Is there a "
+                "quote that is never closed, or another kind of file?"
+            ) from error
+
+    def _bounded_lines(self) -> Iterator[str]:
+        """Yield lines, and raise as soon as those of one record are too long together."""
+        number = 0
+        while line := self._lines.readline(MAX_RECORD - self._used + 1):
+            number += 1
+            self._used += len(line)
+            if self._used > MAX_RECORD:
+                raise InputError(
+                    f"{self._path}: line {number:,} goes on for more than "
+                    f"{MAX_RECORD:,} characters. Is this a table with line ends? Write it again, "
+                    "or as Parquet, which has no such limit."
+                )
+            if "'" in line:
+                self._any_apostrophe = True
+            yield line
 
 
 class ParquetSource:
@@ -109,7 +157,13 @@ class ParquetSource:
 
         # Not buffered ahead: what was read ahead stays in memory, in the end the whole file. In
         # pieces: else a column of a whole row group is read at once.
-        self._file = pq.ParquetFile(stream, pre_buffer=False, buffer_size=_PARQUET_PIECE)
+        # Damaged pages are noticed where the file has checksums.
+        self._file = pq.ParquetFile(
+            stream,
+            pre_buffer=False,
+            buffer_size=_PARQUET_PIECE,
+            page_checksum_verification=True,
+        )
         self._schema = self._file.schema_arrow
         self.names = list(self._schema.names)
         self.n_rows: int | None = self._file.metadata.num_rows

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hetcal._threads import snapshot
 from hetcal._validation import FeatureEncoder
 from hetcal.calibration import HybridCalibrator, SimilarityCalibrator
 from hetcal.io.spec import Spec, expect, in_range, is_array, is_number, is_whole, plain
@@ -51,13 +52,13 @@ _ALARM = {"time", "who", "test", "score"}
 
 
 def _pack(monitor: SupportMonitor) -> dict[str, Any]:
-    with monitor.turn:  # another thread may go on counting while the file is written
+    with monitor.lock:  # another thread may go on counting while the file is written
         state = {name: getattr(monitor, name) for name in (*_SETTINGS, *_COUNTED)}
         state |= {"alarm_share": monitor._alarm_share, "origins": monitor._origins}
         state = copy.deepcopy(state)
-    scorer = monitor.scorer_
+        calibrator, scorer = snapshot(monitor.calibrator_), monitor.scorer_
     return state | {
-        "calibrator_": monitor.calibrator_,
+        "calibrator_": calibrator,
         "encoder": scorer.encoder,
         "score": scorer.distance,
     }

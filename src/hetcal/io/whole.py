@@ -23,6 +23,8 @@ from hetcal.io.locks import try_lock
 
 # Windows neither renames nor removes a file that is open; that is the lock there.
 _OPEN_FILES_STAY = os.name == "nt"
+# Bytes; most systems take 255, and a dot, a token and an ending are added.
+_LONGEST_NAME = 240
 
 
 class WholeFile:
@@ -119,7 +121,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
 
 def remove_leftovers(target: Path) -> None:
     """Remove what processes that were killed while they wrote this file have left."""
-    for part in target.parent.glob(_part_of(Path(glob.escape(target.name)), "????????").name):
+    for part in target.parent.glob(_part_name(glob.escape(_shortened(target.name)), "????????")):
         with contextlib.suppress(OSError):  # held, gone, or not ours to remove
             if _OPEN_FILES_STAY:
                 part.unlink()
@@ -130,7 +132,18 @@ def remove_leftovers(target: Path) -> None:
 
 
 def _part_of(target: Path, token: str) -> Path:
-    return target.with_name(f".{target.name}.{token}.tmp")
+    return target.with_name(_part_name(_shortened(target.name), token))
+
+
+def _part_name(name: str, token: str) -> str:
+    return f".{name}.{token}.tmp"
+
+
+def _shortened(name: str) -> str:
+    """Leave room for what is added to a name that may be as long as the system permits."""
+    while len(os.fsencode(name)) > _LONGEST_NAME:
+        name = name[:-1]
+    return name
 
 
 def _is_held(handle: int) -> bool:

@@ -19,6 +19,8 @@ from typing import Any, BinaryIO, Protocol, Self
 import numpy as np
 
 from hetcal._exceptions import InputError
+from hetcal._printable import printable
+from hetcal.io.spreadsheets import defused_cells
 from hetcal.io.tables import STDIN, need_pyarrow, table_format
 from hetcal.io.text import is_missing
 from hetcal.io.whole import WholeFile
@@ -39,6 +41,10 @@ class TableWriter:
         Whether a file of that name may be replaced.
     delimiter : str, optional
         Between the cells of a CSV file; by default a comma, a tab for ``.tsv``.
+    verbatim : bool, default=False
+        In a CSV file, text that a spreadsheet would run as a formula (``=1+1``) gets an apostrophe
+        before it (``'=1+1``), which is taken away when the file is read here. True leaves it as
+        it is, for programs that read the file otherwise. Other formats are not changed.
 
     Examples
     --------
@@ -57,19 +63,26 @@ class TableWriter:
         format: str | None = None,
         overwrite: bool = False,
         delimiter: str | None = None,
+        verbatim: bool = False,
     ):
         self.path = path
         self.format = table_format(path, format)
         if self.format != "csv":
             need_pyarrow(f"{path} is to be a {self.format} table")
-        self._delimiter = delimiter
+        self._delimiter, self._verbatim = delimiter, verbatim
         self._body: _Body | None = None
         self._to_file = str(path) != STDIN
+        self._for_eyes = not self._to_file and sys.stdout.isatty()
         self._file: Any
         if self._to_file:
             check_target(path, overwrite=overwrite)
             self._file = WholeFile(path, overwrite=overwrite)
         else:
+            if self._for_eyes and self.format != "csv":
+                raise InputError(
+                    f"Standard output is a terminal, and a {self.format} table is no text. Name a "
+                    "file with -o, or pipe the output into another program."
+                )
             self._file = contextlib.nullcontext(sys.stdout.buffer)
 
     def write(self, columns: Columns) -> None:
@@ -110,7 +123,14 @@ class TableWriter:
             name = str(self.path).lower()
             default = "\t" if name.removesuffix(".gz").endswith((".tsv", ".tab")) else ","
             delimiter = self._delimiter or default
-            return _CsvBody(self._stream, list(columns), delimiter, packed=name.endswith(".gz"))
+            return _CsvBody(
+                self._stream,
+                list(columns),
+                delimiter,
+                packed=name.endswith(".gz"),
+                verbatim=self._verbatim,
+                for_eyes=self._for_eyes,
+            )
         parquet = self.format == "parquet"
         return _ArrowBody(self._stream, columns, parquet=parquet, as_file=self._to_file)
 
@@ -140,21 +160,55 @@ class _Body(Protocol):
 
 
 class _CsvBody:
-    def __init__(self, stream: BinaryIO, names: list[str], delimiter: str, *, packed: bool):
+    def __init__(
+        self,
+        stream: BinaryIO,
+        names: list[str],
+        delimiter: str,
+        *,
+        packed: bool,
+        verbatim: bool,
+        for_eyes: bool,
+    ):
+        self._delimiter, self._verbatim, self._for_eyes = delimiter, verbatim, for_eyes
         self._packed = gzip.GzipFile(fileobj=stream, mode="wb", filename="") if packed else None
         below: Any = self._packed or stream
         self._lines = io.TextIOWrapper(below, encoding="utf-8", newline="", write_through=True)
-        self._rows = csv.writer(self._lines, delimiter=delimiter, lineterminator="\n")
-        self._rows.writerow(names)
+        self._write([self._safe([name]) for name in names])
 
     def write(self, columns: Columns) -> None:
-        self._rows.writerows(zip(*map(_as_cells, columns.values()), strict=True))
+        self._write([self._safe(_as_cells(values)) for values in columns.values()])
 
     def close(self) -> None:
         self._lines.flush()
         self._lines.detach()  # the stream below is closed by its owner
         if self._packed is not None:
             self._packed.close()
+
+    def _safe(self, cells: list[Any]) -> list[Any]:
+        return cells if self._verbatim else defused_cells(cells)
+
+    def _write(self, columns: list[list[Any]]) -> None:
+        text = _csv_text(columns, self._delimiter)
+        self._lines.write(printable(text, keep="\n\t") if self._for_eyes else text)
+
+
+def _csv_text(columns: list[list[Any]], delimiter: str) -> str:
+    text = io.StringIO(newline="")
+    rows = zip(*columns, strict=True)
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    if "\r" not in text.getvalue():
+        return text.getvalue()
+    # A bare \r ends a line for many readers, but is put in quotes only where lines end with it.
+    lines, rows = _Lines(), zip(*columns, strict=True)
+    csv.writer(lines, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+
+
+class _Lines(list[str]):
+    """What ``csv.writer`` writes to, one line after the other."""
+
+    write = list.append
 
 
 class _ArrowBody:
@@ -174,7 +228,7 @@ class _ArrowBody:
         }
         self._schema = pa.schema([(name, types[name]) for name in arrays])
         if parquet:
-            self._writer: Any = pq.ParquetWriter(stream, self._schema)
+            self._writer: Any = pq.ParquetWriter(stream, self._schema, write_page_checksum=True)
         else:
             start = pa.ipc.new_file if as_file else pa.ipc.new_stream
             self._writer = start(stream, self._schema)

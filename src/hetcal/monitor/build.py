@@ -58,7 +58,6 @@ def extended(
     n_before = len(calibrator.honest_support())
     rng = np.random.default_rng([seed, 3, n_before])
     added = scorer.scores(X, output, old.n_trees, rng)
-    # What may be refused comes before the calibrator changes: else the two would be out of step.
     named = np.full(n_new, "", dtype=object) if by is None else names_of(by, n_new)
     top = None if old.top is None else np.append(old.top, top_classes(output, calibrator))
     before = np.arange(n_before) if old.rows is None else old.rows

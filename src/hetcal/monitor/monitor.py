@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._threads import changed, on_draft, snapshot, synchronized
 from hetcal._validation import check_labels
 from hetcal._validation.containers import as_vector
 from hetcal.monitor import merging
@@ -26,7 +27,6 @@ from hetcal.monitor.ranks import discoveries
 from hetcal.monitor.reference import Scorer
 from hetcal.monitor.reports import ALL
 from hetcal.monitor.shards import new_shard
-from hetcal.monitor.turns import in_turn
 
 Vector = NDArray[np.float64]
 
@@ -85,9 +85,9 @@ class SupportMonitor(MonitorTests):
 
     Notes
     -----
-    Threads may share a monitor: whoever counts or reads counts waits for the others, and
-    :meth:`p_values` runs beside them. Not so :meth:`fit` and :meth:`extend`, which change what the
-    others compare with. ``with monitor.turn:`` makes several calls one step.
+    Threads may share a monitor: whoever counts, reads counts, fits or extends waits for the others.
+    :meth:`p_values` waits for :meth:`fit` and :meth:`extend` only to begin, and then runs beside
+    everyone. ``with monitor.lock:`` makes several calls one step.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class SupportMonitor(MonitorTests):
         self.max_history = max_history
         self.random_state = random_state
 
-    @in_turn
+    @on_draft
     def fit(
         self, X: Any = None, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> Self:
@@ -179,20 +179,21 @@ class SupportMonitor(MonitorTests):
         score : {"all", "support", "distance"}, default="all"
             Of both scores together (the level is split between them), or of one.
         """
-        self._ensure_fitted()
-        rng = np.random.default_rng([self.random_state, 1])
-        scores = self._scores(X, y_proba, logits, rng)
-        each, together = self.reference_.p_values(scores, rng)
+        with self.lock:  # calibrator and reference of the same moment
+            calibrator, now = self._ensure_fitted(), snapshot(self)
+        rng = np.random.default_rng([now.random_state, 1])
+        scores = now._scores(calibrator, X, y_proba, logits, rng)
+        each, together = now.reference_.p_values(scores, rng)
         if score == "all":
             return together
-        if score not in self.scores_:
+        if score not in now.scores_:
             raise ValueError(
-                f"score must be 'all' or one of {self.scores_}; got {score!r}. A distance score "
+                f"score must be 'all' or one of {now.scores_}; got {score!r}. A distance score "
                 "needs SupportMonitor.fit(X, y_proba=...)."
             )
-        return each[self.scores_.index(score)]
+        return each[now.scores_.index(score)]
 
-    @in_turn
+    @synchronized
     def update(
         self, X: Any, *, y_proba: Any = None, logits: Any = None, y: Any = None, by: Any = None
     ) -> pd.DataFrame:
@@ -215,12 +216,12 @@ class SupportMonitor(MonitorTests):
             ``p_distance``, ``p``, ``flag`` (p at most ``rate``), ``discovery`` (in this batch at
             the rate ``fdr``).
         """
-        self._ensure_fitted()
+        calibrator = self._ensure_fitted()
         names = None if by is None else names_of(by, _n(X))
         if y is not None:
             self._known_labels(y, _n(X))  # before anything is counted
         rng = np.random.default_rng([self.random_state, 2, self.n_seen_])
-        scores = self._scores(X, y_proba, logits, rng)
+        scores = self._scores(calibrator, X, y_proba, logits, rng)
         each, together = self.reference_.p_values(scores, rng)
         items = self._table(scores, each, together)
         if items.empty:
@@ -229,25 +230,29 @@ class SupportMonitor(MonitorTests):
         merging.begin(self._origins)
         peak, sums = self._test(scores, items["flag"].to_numpy(), y_proba, logits, names, rng)
         if y is not None:
-            self.update_labels(X, y, y_proba=y_proba, logits=logits, by=names)
+            self._add_labels(calibrator, X, y, y_proba, logits, names)
         self._remember(items, peak, sums, len(self.alarms_) - before)
         return items
 
-    @in_turn
+    @synchronized
     def update_labels(
         self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> None:
         """Compare labels with what the calibrated probabilities expected; items are not counted."""
-        self._ensure_fitted()
+        self._add_labels(self._ensure_fitted(), X, y, y_proba, logits, by)
+
+    def _add_labels(
+        self, calibrator: Any, X: Any, y: Any, y_proba: Any, logits: Any, by: Any
+    ) -> None:
         known, codes = self._known_labels(y, _n(X))
         if not len(known):
             return
         output = {"y_proba": y_proba} if logits is None else {"logits": logits}
         output = {name: take_rows(value, known) for name, value in output.items()}
-        Q = self.calibrator_.predict_proba(take_rows(X, known), **output)
+        Q = calibrator.predict_proba(take_rows(X, known), **output)
         merging.begin(self._origins)
         self.stream_.labels.add(Q, codes)
-        top = top_classes(output, self.calibrator_)
+        top = top_classes(output, calibrator)
         for code, stream in self._class_streams(top):
             stream.labels.add(Q[top == code], codes[top == code])
         if by is not None:
@@ -255,7 +260,7 @@ class SupportMonitor(MonitorTests):
             for name, stream in self._named_streams(names):
                 stream.labels.add(Q[names == name], codes[names == name])
 
-    @in_turn
+    @synchronized
     def reset(self) -> Self:
         """Start the tests anew after an alarm was dealt with; counts and history stay.
 
@@ -267,7 +272,7 @@ class SupportMonitor(MonitorTests):
         self.alarms_ = []
         return self
 
-    @in_turn
+    @on_draft
     def extend(
         self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> Self:
@@ -282,7 +287,15 @@ class SupportMonitor(MonitorTests):
                 "SupportMonitor.extend needs reference='oob' and a calibrator that can be extended "
                 f"(got {self.reference!r} and {type(self.calibrator_).__name__}). Fit both anew."
             )
-        output = {"y_proba": y_proba} if logits is None else {"logits": logits}
+        calibrator, scorer = self.calibrator_, self.scorer_
+        with changed(calibrator) as self.calibrator_:  # both change, or neither
+            self._ensure_fitted()
+            self.scorer_ = scorer.with_calibrator(self.calibrator_)
+            self._extend(X, y, {"y_proba": y_proba} if logits is None else {"logits": logits}, by)
+            self.calibrator_, self.scorer_ = calibrator, scorer
+        return self
+
+    def _extend(self, X: Any, y: Any, output: dict[str, Any], by: Any) -> None:
         self.reference_ = usable(
             extended(self.reference_, self.scorer_, X, y, output, by, self.random_state)
         )
@@ -290,8 +303,8 @@ class SupportMonitor(MonitorTests):
         seen, flagged, history = self.stream_.n_seen, self.stream_.n_flagged, self.history_
         self._start()
         self.stream_.n_seen, self.stream_.n_flagged, self.history_ = seen, flagged, history
-        return self
 
+    @synchronized
     def shard(self, number: int, of: int) -> SupportMonitor:
         """Return an empty monitor with the same reference, for one of several processes.
 
@@ -327,7 +340,7 @@ class SupportMonitor(MonitorTests):
         """
         # In one order, whoever merges whom: two merges would wait for each other for ever.
         one, two = (self, other) if id(self) < id(other) else (other, self)
-        with one.turn, two.turn:
+        with one.lock, two.lock:
             return self._merge(other)
 
     def _merge(self, other: SupportMonitor) -> Self:
@@ -360,8 +373,9 @@ class SupportMonitor(MonitorTests):
         inside = type(getattr(self, "calibrator_", self.calibrator)).__name__
         return f"SupportMonitor({inside}, reference={self.reference!r}, rate={self.rate})"
 
-    @in_turn
-    def _ensure_fitted(self) -> None:
+    @synchronized
+    def _ensure_fitted(self) -> Any:
+        """Fit where that needs nothing, and return the calibrator in its state of now."""
         if not hasattr(self, "reference_"):
             if self.reference != "oob":
                 raise ValueError(
@@ -369,11 +383,13 @@ class SupportMonitor(MonitorTests):
                     "seen. Call fit(X, y_proba=...) with them first."
                 )
             self.fit()
-        if n_items(self.calibrator_) != self._n_items:
+        calibrator = snapshot(self.calibrator_)
+        if n_items(calibrator) != self._n_items:
             raise ValueError(
                 "The calibrator has other items than when SupportMonitor was fitted. Add items "
                 "with SupportMonitor.extend, or fit the monitor anew."
             )
+        return calibrator
 
     def _known_labels(self, y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return which labels are known, and their class codes."""
@@ -385,11 +401,14 @@ class SupportMonitor(MonitorTests):
             return known, known
         return known, check_labels(y[known], self.classes_)[0]
 
-    def _scores(self, X: Any, y_proba: Any, logits: Any, rng: np.random.Generator) -> Vector:
+    def _scores(
+        self, calibrator: Any, X: Any, y_proba: Any, logits: Any, rng: np.random.Generator
+    ) -> Vector:
         if _n(X) == 0:
             return np.zeros((len(self.scores_), 0))
         output = {k: v for k, v in (("y_proba", y_proba), ("logits", logits)) if v is not None}
-        return self.scorer_.scores(X, output, self.reference_.n_trees, rng)
+        scorer = self.scorer_.with_calibrator(calibrator)
+        return scorer.scores(X, output, self.reference_.n_trees, rng)
 
     def _table(self, scores: Vector, each: Vector, together: Vector) -> pd.DataFrame:
         items = {"support": scores[0]}

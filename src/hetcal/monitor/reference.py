@@ -88,6 +88,10 @@ class Scorer:
         self.encoder = encoder
         self.distance = distance
 
+    def with_calibrator(self, calibrator: Any) -> Scorer:
+        """Return the same scores by the calibrator in another state."""
+        return Scorer(calibrator, self.encoder, self.distance)
+
     def fit_distance(self, kind: str, X: Any, seed: int) -> tuple[Vector, Any]:
         """Fit the distance score on items, and return their honest scores and numbers of trees."""
         self.encoder = FeatureEncoder(missing="impute").fit(X)

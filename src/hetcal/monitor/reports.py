@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._threads import lock_of, synchronized
 from hetcal.monitor.reference import Reference, Scorer
 from hetcal.monitor.stream import Stream
-from hetcal.monitor.turns import TakesTurns, in_turn
 
 HISTORY = (
     "when",
@@ -30,9 +31,10 @@ HISTORY = (
     "brier_z",
 )
 ALL = "all items"
+_COUNTED = ("stream_", "class_streams_", "named_streams_", "alarms_", "_origins")
 
 
-class MonitorReports(TakesTurns):
+class MonitorReports:
     """The part of a monitor that people and machines read."""
 
     rate: float
@@ -52,7 +54,19 @@ class MonitorReports(TakesTurns):
     #: See :mod:`hetcal.monitor.merging`.
     _origins: list[str]
 
-    @in_turn
+    @property
+    def lock(self) -> Any:
+        """The lock: ``with monitor.lock:`` makes several calls one step."""
+        return lock_of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.lock:
+            state = dict(vars(self))
+            counted = {name: state[name] for name in _COUNTED if name in state}
+            # Others may go on counting while a copy or a pickle is made of this.
+            return state | copy.deepcopy(counted)
+
+    @synchronized
     def frame(self) -> pd.DataFrame:
         """Return the history, one row per update.
 
@@ -68,7 +82,7 @@ class MonitorReports(TakesTurns):
         whole = ["seen", "items", "flagged", "discoveries", "alarms", "labels"]
         return table.astype(dict.fromkeys(whole, np.int64))
 
-    @in_turn
+    @synchronized
     def groups(self) -> pd.DataFrame:
         """Return where each class and sub-population stands.
 
@@ -98,7 +112,7 @@ class MonitorReports(TakesTurns):
             ]
         )
 
-    @in_turn
+    @synchronized
     def summary(self) -> dict[str, Any]:
         """Return where everything stands, as numbers and text that JSON can hold."""
         self._ensure_fitted()
@@ -135,7 +149,8 @@ class MonitorReports(TakesTurns):
     @property
     def alarm_(self) -> dict[str, Any] | None:
         """The first alarm since the last reset."""
-        return self.alarms_[0] if getattr(self, "alarms_", None) else None
+        alarms = getattr(self, "alarms_", None)
+        return alarms[0] if alarms else None
 
     @property
     def n_seen_(self) -> int:
@@ -165,7 +180,7 @@ class MonitorReports(TakesTurns):
         ]
         self.history_ = np.vstack([self.history_, row])[-self.max_history :]
 
-    def _ensure_fitted(self) -> None:
+    def _ensure_fitted(self) -> Any:
         raise NotImplementedError
 
     def _log_bound(self, share: float = 1.0) -> float:

@@ -6,7 +6,6 @@ matplotlib is imported when something is drawn, not before (``pip install 'hetca
 from hetcal.plotting.comparison import ComparisonDisplay
 from hetcal.plotting.heterogeneity_curve import HeterogeneityCurveDisplay
 from hetcal.plotting.heterogeneity_map import HeterogeneityMapDisplay
-from hetcal.plotting.improvement import ImprovementDisplay
 from hetcal.plotting.learning_curve import LearningCurveDisplay
 from hetcal.plotting.monitor import MonitorDisplay
 from hetcal.plotting.reliability import ReliabilityDisplay
@@ -17,7 +16,6 @@ __all__ = [
     "ComparisonDisplay",
     "HeterogeneityCurveDisplay",
     "HeterogeneityMapDisplay",
-    "ImprovementDisplay",
     "LearningCurveDisplay",
     "MonitorDisplay",
     "ReliabilityDisplay",

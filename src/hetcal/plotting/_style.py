@@ -47,18 +47,6 @@ METHOD_STYLES: dict[str, MethodStyle] = {
     "swc-hh": MethodStyle("SWC-HH", GREEN, "X"),
     "hybrid": MethodStyle("hybrid", "#882255", "*"),
 }
-# As the paper prints them in its tables.
-PRINTED_NAMES = {
-    "Uncal.": "uncalibrated",
-    "Platt": "platt",
-    "TS": "temperature",
-    "Iso Reg": "isotonic",
-    "Hist bin": "histogram",
-    "SBA-10": "sba",
-    "SBAW-10": "sbaw",
-    "SWC": "swc",
-    "SWC-HH": "swc-hh",
-}
 _OTHER_COLORS = ("#4D4D4D", "#8C6D31", "#637939", "#7B4173", "#843C39", "#17607A")
 _OTHER_MARKERS = ("d", "1", "2", "3", "4", "+")
 
@@ -66,20 +54,16 @@ _OTHER_MARKERS = ("d", "1", "2", "3", "4", "+")
 def method_style(name: str) -> MethodStyle:
     """Return label, colour and marker of a method, the same in every picture.
 
-    The paper's printed names are known too. Others (a retrained model, a calibrator of one's
-    own) get a style that depends on the name alone.
+    Names that are not in the registry (a retrained model, a calibrator of one's own) get a style
+    that depends on the name alone.
 
     Examples
     --------
     >>> method_style("swc").color == BLUE
     True
-    >>> method_style("Iso Reg").color == method_style("isotonic").color
-    True
     >>> method_style("my own") == method_style("my own")
     True
     """
-    if name in PRINTED_NAMES:
-        return METHOD_STYLES[PRINTED_NAMES[name]]._replace(label=name)
     if name in METHOD_STYLES:
         return METHOD_STYLES[name]
     number = sum(name.encode())

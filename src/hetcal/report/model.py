@@ -78,7 +78,7 @@ class Score:
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method of the comparison; ``scope`` is "as it is", "global", "local" or "retrained"."""
+    """One method; ``scope`` is "uncalibrated", "global", "local" or "retrained"."""
 
     method: str
     label: str

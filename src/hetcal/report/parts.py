@@ -36,7 +36,7 @@ _LEAST_IN_CELL = 20
 _THRESHOLDS = np.arange(1, 100) / 100
 
 LABELS = {
-    "uncalibrated": "as it is",
+    "uncalibrated": "uncalibrated",
     "temperature": "temperature scaling",
     "bcts": "bias-corrected temperature",
     "beta": "beta calibration",
@@ -58,7 +58,7 @@ def label_of(method: str) -> str:
 def scope_of(method: str) -> str:
     """Return what kind of method it is."""
     if method == "uncalibrated":
-        return "as it is"
+        return "uncalibrated"
     if " on " in method:
         return "retrained"
     return "local" if method in ("swc", "hybrid") else "global"

@@ -93,5 +93,18 @@ def _features(X: Any, rows: NDArray[np.int64]) -> list[dict[str, str]]:
 def _short(value: Any) -> str:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return "missing"
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    text = _positional(value) if isinstance(value, float) else str(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+
+
+def _positional(value: float) -> str:
+    """Return a number as tables write it: 106250, not 1.062e+05.
+
+    Examples
+    --------
+    >>> _positional(106250.0), _positional(1234.567), _positional(0.123456)
+    ('106250', '1234.6', '0.1235')
+    """
+    if value.is_integer() and abs(value) < 1e15:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"

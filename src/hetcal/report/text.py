@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from hetcal._printable import printable
 from hetcal.report import model
 
 _MOST_GROUPS = 5
@@ -11,17 +12,16 @@ _MOST_GROUPS = 5
 
 def text(report: model.Report, *, width: int = 80) -> str:
     """Return the report in lines of at most ``width`` characters."""
-    return "\n".join(
-        [
-            *verdict_lines(report, width),
-            "",
-            *comparison_lines(report),
-            *subgroup_lines(report, width),
-            *test_lines(report),
-            *support_lines(report),
-            *warning_lines(report, width),
-        ]
-    ).rstrip()
+    lines = [
+        *verdict_lines(report, width),
+        "",
+        *comparison_lines(report),
+        *subgroup_lines(report, width),
+        *test_lines(report),
+        *support_lines(report),
+        *warning_lines(report, width),
+    ]
+    return printable("\n".join(lines).rstrip())
 
 
 def verdict_lines(r: model.Report, width: int = 80) -> list[str]:
@@ -65,7 +65,7 @@ def subgroup_lines(r: model.Report, width: int = 80) -> list[str]:
     lines = ["", "Who gets wrong probabilities (no global map repairs it):"]
     for g in groups:
         said = (
-            f"{g.rule}: said {g.predicted:.2f}, observed {g.observed:.2f} "
+            f"{g.rule}: predicted {g.predicted:.2f}, observed {g.observed:.2f} "
             f"({g.low:.2f} to {g.high:.2f}), {g.count:,} items"
         )
         lines += _wrapped(said, width, "    ", first="  - ")
@@ -92,7 +92,7 @@ def warning_lines(r: model.Report, width: int = 80) -> list[str]:
     """Return the warnings."""
     if not r.warnings:
         return []
-    lines = ["", "Before you believe it:"]
+    lines = ["", "Warnings:"]
     for warning in r.warnings:
         lines += _wrapped(warning, width, "    ", first="  - ")
     return lines

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from hetcal._threads import ThreadSafe
 from hetcal.kernels.votes import (
     Ballot,
     Voters,
@@ -50,7 +51,7 @@ def without_self(S: Matrix, rows: slice) -> Matrix:
     return S
 
 
-class BaseSimilarity(BaseEstimator, ABC):
+class BaseSimilarity(ThreadSafe, BaseEstimator, ABC):
     """Similarity between new items and the calibration items.
 
     Attributes
@@ -99,7 +100,10 @@ class BaseSimilarity(BaseEstimator, ABC):
 
     @abstractmethod
     def extend(self, Z: Any) -> None:
-        """Add calibration items without learning the similarity anew."""
+        """Add calibration items without learning the similarity anew.
+
+        Assign new arrays; those of now may be in use by a prediction in another thread.
+        """
 
     def vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
         """Let the calibration items vote on the class of each row of ``Z``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -111,6 +112,7 @@ class CombinedSimilarity(BaseSimilarity):
     def extend(self, Z: Any) -> None:
         """Add calibration items to both parts."""
         features, proba = self._parts(Z)
+        self.on_features_, self.on_proba_ = copy(self.on_features_), copy(self.on_proba_)
         self.on_features_.extend(features)
         self.on_proba_.extend(proba)
 

@@ -166,16 +166,15 @@ class LeafSimilarity(BaseSimilarity):
         return self._index
 
     def _leaf_mass(self, voters: Voters) -> kernel.LeafMass:
-        if self._sums is None or self._sums[0] is not voters:
-            mass = kernel.leaf_class_mass(
-                self.forest_.n_leaves,
-                self.leaves_,
-                voters.codes,
-                voters.n_classes,
-                voters.weight,
-            )
-            self._sums = (voters, mass)
-        return self._sums[1]
+        kept = self._sums
+        if kept is None or kept[0] is not voters:
+            kept = self._sums = (voters, self._summed(voters))
+        return kept[1]
+
+    def _summed(self, voters: Voters) -> kernel.LeafMass:
+        return kernel.leaf_class_mass(
+            self.forest_.n_leaves, self.leaves_, voters.codes, voters.n_classes, voters.weight
+        )
 
 
 class ForestProximity(LeafSimilarity):
@@ -285,13 +284,12 @@ class ForestProximity(LeafSimilarity):
     def _leaf_items(self) -> kernel.LeafItems:
         return self._unbiased_items() if self.voters == "out-of-bag" else super()._leaf_items()
 
-    def _leaf_mass(self, voters: Voters) -> kernel.LeafMass:
-        if self.voters == "out-of-bag" and (self._sums is None or self._sums[0] is not voters):
-            mass = kernel.voter_mass(
-                self.forest_, self.leaves_, voters.codes, voters.n_classes, voters.weight
-            )
-            self._sums = (voters, mass)
-        return super()._leaf_mass(voters)
+    def _summed(self, voters: Voters) -> kernel.LeafMass:
+        if self.voters == "all":
+            return super()._summed(voters)
+        return kernel.voter_mass(
+            self.forest_, self.leaves_, voters.codes, voters.n_classes, voters.weight
+        )
 
 
 class IsolationProximity(LeafSimilarity):

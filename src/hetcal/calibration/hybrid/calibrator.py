@@ -10,9 +10,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from hetcal._exceptions import HetcalWarning
+from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._typing import Matrix
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.honest_support import HonestSupport, Reference
@@ -228,9 +227,8 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
         return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
 
     def _new_items(self, X: Any, y_proba: Any, logits: Any) -> tuple[Matrix, Scores]:
-        check_is_fitted(self, "weights_")
-        self._require_features(X)
         scores = self._new_scores(X, y_proba, logits)
+        self._require_features(X)
         return self.encoder_.transform(X), scores
 
     def _support(
@@ -304,7 +302,7 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
                 f"(reliance_on_model_ = {self.reliance_on_model_:.2f}). Consider retraining the "
                 "classifier on data that includes them.",
                 HetcalWarning,
-                stacklevel=3,
+                stacklevel=levels_to_caller(),
             )
 
     def _table(self, predictions: Matrix, items: CalibrationSet) -> pd.DataFrame:

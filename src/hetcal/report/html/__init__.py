@@ -1,1 +1,1 @@
-"""The report as one HTML page: text and SVG written here, style and script beside it."""
+"""The report as one HTML page: Jinja2 templates, style and script; Python formats and scales."""

@@ -1,0 +1,87 @@
+"""The report in three plain sentences, for somebody who reads nothing else."""
+
+from __future__ import annotations
+
+from hetcal.report import model
+from hetcal.report.html.filters import percent, thousands
+
+_ACTIONS = {
+    "leave it": "No calibration is needed for items like these",
+    "global map is enough": "Correct the probabilities with {method}, the same way for everybody",
+    "go local": "Correct the probabilities with the {method} calibrator, which also looks at the "
+    "features",
+    "retrain instead": "Train a new model on these items ({method})",
+    "collect more data": "Collect more labelled items, then diagnose again",
+}
+# A range is called wrong beyond three standard errors, not two: a dozen ranges are looked at.
+_CLEARLY = 1.5
+
+
+def summary(report: model.Report) -> dict[str, str]:
+    """Return how far off the probabilities are, for whom, and what to do."""
+    if not report.comparison:  # too few items to claim anything
+        return {"What to do": _what_to_do(report)}
+    return {
+        "How far off": _how_far_off(report),
+        "For whom": _for_whom(report),
+        "What to do": _what_to_do(report),
+    }
+
+
+def _how_far_off(r: model.Report) -> str:
+    before = r.reliability[0]
+    average = f"On average the probabilities are off by {100 * before.ece:.1f} percentage points"
+    wrong = [b for b in before.bins if _is_off(b)]
+    if not wrong:
+        return f"{average}; in no range of values are they clearly wrong."
+    worst = max(wrong, key=lambda b: abs(b.predicted - b.observed))
+    event = "of the predicted class" if r.data.positive is None else f"“{r.data.positive}”"
+    return (
+        f"{average}. Furthest off: of {thousands(worst.count)} items with a probability of about "
+        f"{percent(worst.predicted)}, {percent(worst.observed)} were {event}."
+    )
+
+
+def _for_whom(r: model.Report) -> str:
+    wrong = [g for g in r.subgroups if _is_off(g)]
+    if not wrong:
+        return "No group of items was found for which the probabilities are clearly wrong."
+    worst = max(wrong, key=lambda g: abs(g.predicted - g.observed))
+    repaired = "repairs" if worst.global_map_repairs else "does not repair"
+    return (
+        f"Worst for the {thousands(worst.count)} items with {worst.rule}: predicted "
+        f"{percent(worst.predicted)} “{worst.label}”, observed {percent(worst.observed)}. One "
+        f"correction for everybody {repaired} it."
+    )
+
+
+def _is_off(part: model.Bin | model.Subgroup) -> bool:
+    bound = part.high if part.predicted > part.observed else part.low
+    return abs(part.predicted - part.observed) > _CLEARLY * abs(bound - part.observed)
+
+
+def _what_to_do(r: model.Report) -> str:
+    v = r.verdict
+    if v.verdict == "collect more data" and v.n_needed is not None:
+        return f"Collect about {thousands(v.n_needed)} labelled items, then diagnose again."
+    if v.verdict == "collect more data" and r.warnings:
+        return "Settle the first warning, then diagnose again."
+    method = v.recommended.split(" on ")[0]  # a boss has never heard of X
+    if r.comparison and method == v.recommended:
+        method = r.method(method).label
+    return (
+        f"{_ACTIONS.get(v.verdict, _ACTIONS['collect more data']).format(method=method)}{_gain(r)}."
+    )
+
+
+def _gain(r: model.Report) -> str:
+    """Return what the Brier score gains, where something is to be done."""
+    if not r.comparison:
+        return ""
+    before, after = (
+        r.method(name).scores["brier"].value for name in ("uncalibrated", r.verdict.recommended)
+    )
+    if after >= before:
+        return ""
+    fall = percent(1 - after / before)
+    return f": the Brier score falls from {before:.3f} to {after:.3f}, by {fall}"
