@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from hetcal.diagnosis import VERDICTS, Advice
-from hetcal.diagnosis.checks import AdviceWarning
-
 from hetcal import compare
 from hetcal._printable import printable, printable_json
 from hetcal.calibration import Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.diagnosis import VERDICTS, Advice
+from hetcal.diagnosis.checks import AdviceWarning
 
 EVIL = "\x1b]0;OWNED\x07\x1b[2J\x9b31m\x7f\u202eseitil\u2066\u200b\ufeff"
 SHOWN = r"\x1b]0;OWNED\x07\x1b[2J\x9b31m\x7f\u202eseitil\u2066\u200b\ufeff"

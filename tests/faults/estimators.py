@@ -71,8 +71,8 @@ def _calibrator(make: Callable[[], Any]) -> Case:
     for name in ("support", "evidence", "effective_sample_size", "predict_interval"):
         if hasattr(known, name):
             asks[name] = lambda c, name=name: getattr(c, name)(**new)
-    if hasattr(known, "honest_support"):
-        asks["honest_support"] = lambda c: c.honest_support()
+    if hasattr(known, "out_of_sample_support"):
+        asks["out_of_sample_support"] = lambda c: c.out_of_sample_support()
         asks["calibration_labels"] = lambda c: c.calibration_labels()
         asks["out_of_sample_proba_"] = lambda c: c.out_of_sample_proba_
     return Case(make, fit, asks)

@@ -86,9 +86,9 @@ def test_every_public_method_is_safe():
 def test_an_extend_that_fails_changes_nothing(name, at):
     X, y, P = PARTS[0]
     swc = hetcal.SimilarityCalibrator(SIMILARITIES[name]).fit(X, y, y_proba=P)
-    before = swc.predict_proba(X, y_proba=P), swc.honest_support()
+    before = swc.predict_proba(X, y_proba=P), swc.out_of_sample_support()
     trial = hetcal.SimilarityCalibrator(SIMILARITIES[name]).fit(X, y, y_proba=P)
-    trial.predict_proba(X, y_proba=P), trial.honest_support()
+    trial.predict_proba(X, y_proba=P), trial.out_of_sample_support()
     last = int(at * (count_moments(lambda: extended(trial, slice(5))) - LAST - 1))
 
     def stop(moment):
@@ -97,7 +97,7 @@ def test_an_extend_that_fails_changes_nothing(name, at):
 
     with pytest.raises(StoppedError):
         at_moments(lambda: extended(swc, slice(5)), stop)
-    assert same((swc.predict_proba(X, y_proba=P), swc.honest_support()), before)
+    assert same((swc.predict_proba(X, y_proba=P), swc.out_of_sample_support()), before)
     assert len(swc.calibration_labels()) == len(y)
 
 

@@ -314,7 +314,7 @@ def test_predictions_beside_extend(name, eager):
         "support": lambda c: c.support(**few),
         "evidence": lambda c: c.evidence(**few),
         "predict_interval": lambda c: c.predict_interval(**few),
-        "honest_support": lambda c: c.honest_support(),
+        "out_of_sample_support": lambda c: c.out_of_sample_support(),
         "pickle": lambda c: pickle.loads(pickle.dumps(c)).predict_proba(**few),
     }
     parts = [slice(i, i + 5) for i in range(0, 60, 15)]

@@ -21,9 +21,14 @@ from hetcal._validation import check_labels, check_sample_weight
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import BaseCalibrator
-from hetcal.calibration.honest_support import HonestSupport, Reference, without_own
-from hetcal.calibration.honest_votes import GroupedVote, n_honest_trees, vote_across_groups
-from hetcal.data import CalibrationSet, Scores
+from hetcal.calibration.grouped_votes import GroupedVote, n_out_of_bag_trees, vote_across_groups
+from hetcal.calibration.out_of_sample_support import (
+    OutOfSampleSupport,
+    Reference,
+    support_of_new_groups,
+    without_own,
+)
+from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.kernels.intervals import wilson_interval
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
 from hetcal.similarity import make_similarity
@@ -33,9 +38,10 @@ _BLOCK_ROWS = 1 << 16
 # Beyond this the smallest similarity of a forest, to the power, is no number any more.
 _LARGEST_POWER = 100
 _LARGEST_WEIGHT = 1e100
+_N_FOLDS = 5
 
 
-class SimilarityCalibrator(HonestSupport, BaseCalibrator):
+class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
     r"""Calibrate each item by the labels of the calibration items that are similar to it.
 
     Estimates, for a new item t with features x and probabilities p,
@@ -261,7 +267,8 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
             New items as in :meth:`predict_proba`.
         n_trees : array-like of int of shape (m,), optional
             Count the similarities of each item over so many trees, drawn at random: what
-            :meth:`honest_support` says of the calibration items, so that both can be compared.
+            :meth:`out_of_sample_support` says of the calibration items, so that both can be
+            compared.
         random_state : int or Generator, optional
             Seed of that draw.
         """
@@ -513,7 +520,8 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
     def _honest_probabilities(self) -> Matrix:
         P = self.scores_.proba
         if self.groups_ is not None:
-            return self._probabilities(self._vote_across_groups().ballot, P)
+            folds = Folds.make(P.shape[0], _N_FOLDS, seed=0, groups=self.groups_)
+            return self._probabilities(self._vote_across_groups(folds).ballot, P)
         rule = self._rule(self._threshold(self.scores_, None))
         return self._probabilities(self.similarity_.honest_vote(self.voters_, rule), P)
 
@@ -528,25 +536,30 @@ class SimilarityCalibrator(HonestSupport, BaseCalibrator):
     def _calibration_codes(self) -> NDArray[np.int64]:
         return self.voters_.codes
 
-    def _compute_honest_support(self) -> Reference:
+    def _compute_out_of_sample_support(self) -> Reference:
         if self.groups_ is not None:
             if self._Z_grouped is None:
                 raise ValueError(
-                    "honest_support is not available: the calibrator was fitted with groups= and "
-                    "comes from a file that was written without it. Fit it anew."
+                    "out_of_sample_support is not available: the calibrator was fitted with "
+                    "groups= and comes from a file that was written without it. Fit it anew."
                 )
-            return Reference(self._vote_across_groups().scaled_support())
+
+            def support_without(folds: Folds) -> tuple[Matrix, Matrix]:
+                votes = self._vote_across_groups(folds)
+                return votes.ballot.support, votes.share
+
+            return Reference(support_of_new_groups(support_without, self.groups_))
         rule = self._rule(self._threshold(self.scores_, None))
         support = self.similarity_.honest_vote(self.voters_, rule).support
         scaled = without_own(support, self.voters_.weight) if rule.everyone else support
-        return Reference(scaled, n_honest_trees(self.similarity_, rule))
+        return Reference(scaled, n_out_of_bag_trees(self.similarity_, rule))
 
-    def _vote_across_groups(self) -> GroupedVote:
+    def _vote_across_groups(self, folds: Folds) -> GroupedVote:
         """Return the vote on each calibration item by similarities learned without its group."""
         return vote_across_groups(
             self._Z_grouped,
             self.voters_,
-            np.asarray(self.groups_),
+            folds,
             self._rule(self._threshold(self.scores_, None)),
             self._learn_similarity,
         )

@@ -367,4 +367,6 @@ def _said_by_hetcal(caught: list[warnings.WarningMessage]) -> list[str]:
 def _support_of(calibrator: Any) -> Any:
     """Return the support of the calibration items, each as if it were new; None without any."""
     calibrator = getattr(calibrator, "calibrator_", calibrator)
-    return calibrator.honest_support() if hasattr(calibrator, "honest_support") else None
+    return (
+        calibrator.out_of_sample_support() if hasattr(calibrator, "out_of_sample_support") else None
+    )

@@ -67,7 +67,7 @@ class Folds:
             yield np.flatnonzero(self.number != fold), np.flatnonzero(self.number == fold)
 
     def __len__(self) -> int:
-        return int(self.number.max()) + 1
+        return int(self.number.max(initial=-1)) + 1
 
     def take(self, rows: Rows) -> Folds:
         """Return the folds of some items, numbered anew where a fold has none left."""

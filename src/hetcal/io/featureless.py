@@ -231,7 +231,7 @@ def _forget_similarity(calibrator: SimilarityCalibrator) -> SimilarityCalibrator
         )
     copied = _forgetful_copy(FeaturelessSimilarityCalibrator, calibrator)
     copied._honest = calibrator.out_of_sample_proba_  # cannot be computed any more later
-    calibrator.honest_support()  # nor can this
+    calibrator.out_of_sample_support()  # nor can this
     copied._honest_support = calibrator._honest_support
     copied._Z_grouped = None
     if isinstance(similarity, LeafSimilarity):

@@ -227,7 +227,7 @@ def _without_caches(spec: Spec) -> Spec:
         state = spec.pack(calibrator)
         if state.get("_honest") is not None:
             if state.get("_Z_grouped") is not None:  # this needs them too
-                calibrator.honest_support()
+                calibrator.out_of_sample_support()
                 state["_honest_support"] = calibrator._honest_support
             state["_Z_grouped"] = None
         return state

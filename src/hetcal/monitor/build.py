@@ -15,7 +15,7 @@ _SHARE_APART, _MOST_APART = 3, 1000
 
 def out_of_bag(scorer: Scorer, kind: str | None, X: Any, output: dict, seed: int) -> Reference:
     """Return the honest scores of the calibration items."""
-    support, trees = scorer.calibrator.honest_support(return_n_trees=True)
+    support, trees = scorer.calibrator.out_of_sample_support(return_n_trees=True)
     top = check_same_items(scorer.calibrator, len(support), X, output)
     rows, n_trees = [support], [trees]
     if kind is not None:
@@ -55,7 +55,7 @@ def extended(
 ) -> Reference:
     """Add calibration items to the calibrator, and return the reference with them."""
     calibrator, n_new = scorer.calibrator, int(np.shape(X)[0])
-    n_before = len(calibrator.honest_support())
+    n_before = len(calibrator.out_of_sample_support())
     rng = np.random.default_rng([seed, 3, n_before])
     added = scorer.scores(X, output, old.n_trees, rng)
     named = np.full(n_new, "", dtype=object) if by is None else names_of(by, n_new)
@@ -63,7 +63,7 @@ def extended(
     before = np.arange(n_before) if old.rows is None else old.rows
     rows = np.append(before, n_before + np.arange(n_new))
     calibrator.extend(X, y, **output)
-    support, trees = calibrator.honest_support(return_n_trees=True)
+    support, trees = calibrator.out_of_sample_support(return_n_trees=True)
     scores, n_trees = [support[rows]], [None if trees is None else trees[rows]]
     if len(old.scores) > 1:
         counted = old.n_trees[1]

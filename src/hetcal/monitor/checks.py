@@ -53,7 +53,7 @@ def calibrator_inside(calibrator: Any) -> Any:
             "calibrator_, and y_proba=classifier.estimator_.predict_proba(X) to the methods."
         )
     inner = getattr(calibrator, "calibrator_", calibrator)
-    if not (hasattr(inner, "support") and hasattr(inner, "honest_support")):
+    if not (hasattr(inner, "support") and hasattr(inner, "out_of_sample_support")):
         raise TypeError(
             f"SupportMonitor needs a calibrator with calibration support; {type(inner).__name__} "
             "has none. Use SimilarityCalibrator or HybridCalibrator."

@@ -10,7 +10,7 @@ import numpy as np
 def is_same(calibrator: Any, watched: Any) -> bool:
     """Tell whether two calibrators have the same items, labels and similarities."""
     return _alike(calibrator, watched) and np.array_equal(
-        calibrator.honest_support(), watched.honest_support()
+        calibrator.out_of_sample_support(), watched.out_of_sample_support()
     )
 
 

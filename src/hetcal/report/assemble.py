@@ -51,7 +51,7 @@ def assembled(
     others = [m for m in shown[2:] if m == verdict.recommended] or shown[2:3]
     pictured = [*shown[:2], *others]
     hybrid = evidence.hybrid
-    own = hybrid.honest_support()
+    own = hybrid.out_of_sample_support()
     of_test = None
     if test is None:
         Q = honest.out.proba("hybrid")

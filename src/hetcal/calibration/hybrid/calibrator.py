@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._typing import Matrix
 from hetcal.calibration.base import BaseCalibrator
-from hetcal.calibration.honest_support import HonestSupport, Reference
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.recalibration import Recalibration
@@ -25,6 +24,7 @@ from hetcal.calibration.hybrid.stacking import (
     learned_weights,
     reliance,
 )
+from hetcal.calibration.out_of_sample_support import OutOfSampleSupport, Reference
 from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.metrics.means import mean_and_error
 from hetcal.metrics.scores import brier_losses
@@ -37,7 +37,7 @@ _BLOCK_ROWS = 1 << 14
 _LITTLE_RELIANCE, _LITTLE_RELIANCE_AT_MOST, _LOCAL = 0.01, 0.05, 0.5
 
 
-class HybridCalibrator(HonestSupport, BaseCalibrator):
+class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
     """Blend global maps, votes of similar items and retrained models by their honest predictions.
 
     Every expert predicts each calibration item without having used its label. Convex weights then
@@ -161,7 +161,7 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
         self._compare_without_model(predictions, blend, learned, folds)
         self._predict_the_rest(items)
         # At once: a file does not keep which tree has seen which item.
-        support, n_trees = self._proximity().out_of_sample_support(learned, folds)
+        support, n_trees = self._proximity().out_of_sample_support(learned)
         self._honest_support = (support, n_trees)
         return self
 
@@ -248,10 +248,10 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
     def _calibration_codes(self) -> NDArray[np.int64]:
         return self._proximity().codes_
 
-    def _compute_honest_support(self) -> Reference:
+    def _compute_out_of_sample_support(self) -> Reference:
         raise ValueError(
-            "honest_support is not available: the calibrator comes from a file that was written "
-            "without it. Fit it anew."
+            "out_of_sample_support is not available: the calibrator comes from a file that was "
+            "written without it. Fit it anew."
         )
 
     def _weigh(

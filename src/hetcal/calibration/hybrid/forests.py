@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from hetcal._typing import Matrix, Rows
-from hetcal.calibration.honest_support import Reference, without_own
 from hetcal.calibration.hybrid.families import Family, shares
 from hetcal.calibration.hybrid.space import LogSpace
+from hetcal.calibration.out_of_sample_support import (
+    Reference,
+    support_of_new_groups,
+    without_own,
+)
 from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.data import out_of_sample as predicted_by_fold
 from hetcal.kernels import forest as kernel
@@ -115,10 +119,14 @@ class ProximityFamily(ForestFamily):
         leaves = kernel.leaves_of_some_trees(leaves, n_trees, rng)
         return kernel.vote_leaves(leaves, mass)[:, 0] / np.maximum((leaves >= 0).sum(axis=1), 1)
 
-    def out_of_sample_support(self, items: CalibrationSet, folds: Folds) -> Reference:
+    def out_of_sample_support(self, items: CalibrationSet) -> Reference:
         """Return the support of each calibration item as if it were new."""
         if items.groups is not None:
-            return Reference(self._support_without_group(items, folds))
+            return Reference(
+                support_of_new_groups(
+                    lambda folds: self._support_without_fold(items, folds), items.groups
+                )
+            )
         one_class = np.zeros(items.n_items, dtype=np.int64)
         support = kernel.out_of_bag_sum(
             self.forest_, self.leaves_, one_class, 1, weight=self.weight_
@@ -126,15 +134,21 @@ class ProximityFamily(ForestFamily):
         n_trees = (np.asarray(self.forest_.in_bag) == 0).sum(axis=0)
         return Reference(without_own(support, self.weight_), n_trees)
 
-    def _support_without_group(self, items: CalibrationSet, folds: Folds) -> Matrix:
+    def _support_without_fold(self, items: CalibrationSet, folds: Folds) -> tuple[Matrix, Matrix]:
+        """Return the support that other folds give each item, and their share of all weight."""
+
         def learn(train: Rows) -> Callable[[Rows], Matrix]:
             fitted = clone(self).fit(items.take(train))
-            share = items.counts.sum() / items.counts[train].sum()
-            return lambda test: (
-                share * fitted.support(items.features()[test], items.scores.take(test))[:, None]
-            )
+            share = items.counts[train].sum() / items.counts.sum()
 
-        return predicted_by_fold(learn, folds, items.n_items)[:, 0]
+            def predict(test: Rows) -> Matrix:
+                support = fitted.support(items.features()[test], items.scores.take(test))
+                return np.column_stack([support, np.full(test.shape[0], share)])
+
+            return predict
+
+        support, share = predicted_by_fold(learn, folds, items.n_items).T
+        return support, share
 
     def nearest(
         self, features: Matrix, scores: Scores, top: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,30 +10,33 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._threads import ThreadSafe
+from hetcal._typing import Matrix, Rows
+from hetcal.data.folds import Folds
 
-Matrix = NDArray[np.float64]
+_N_FOLDS = 5
+_LEVELS = np.linspace(0.05, 0.95, 10)
 
 
 class Reference(NamedTuple):
-    """Honest support, and over how many trees it was counted (None: all, or there are none)."""
+    """Out-of-sample support, and over how many trees it was counted (None: all, or no trees)."""
 
     values: Matrix
     n_trees: NDArray[np.int64] | None = None
 
 
-class HonestSupport(ThreadSafe):
-    """Gives calibrators :meth:`honest_support`; they say how to compute it."""
+class OutOfSampleSupport(ThreadSafe):
+    """Gives calibrators :meth:`out_of_sample_support`; they say how to compute it."""
 
     _honest_support: tuple[Any, Any] | None
 
-    def honest_support(self, *, return_n_trees: bool = False) -> Any:
+    def out_of_sample_support(self, *, return_n_trees: bool = False) -> Any:
         """Return the calibration support of the calibration items, each as if it were new.
 
         An item knows itself, and a forest has grown around it: its plain support would be too
         large. Here an item meets only the trees that have not seen it (without trees: all others
         vote), it does not vote for itself, and the sum is scaled by n / (n - 1), since a new item
         meets one voter more. With ``groups`` at fit, an item meets similarities that were learned
-        without its group.
+        without its group, and the sum is scaled by how support grows with the number of items.
 
         An average over a third of the trees scatters more than one over all of them. To rank new
         items among these values, let them meet as many trees:
@@ -52,7 +56,7 @@ class HonestSupport(ThreadSafe):
         """
         check_is_fitted(self, "classes_")
         if getattr(self, "_honest_support", None) is None:
-            values, n_trees = self._compute_honest_support()
+            values, n_trees = self._compute_out_of_sample_support()
             self._honest_support = (values, n_trees)
         values, n_trees = self._honest_support  # type: ignore[misc]
         return (values, n_trees) if return_n_trees else values
@@ -62,11 +66,42 @@ class HonestSupport(ThreadSafe):
         check_is_fitted(self, "classes_")
         return self.classes_[self._calibration_codes()]  # type: ignore[attr-defined]
 
-    def _compute_honest_support(self) -> Reference:
+    def _compute_out_of_sample_support(self) -> Reference:
         raise NotImplementedError
 
     def _calibration_codes(self) -> NDArray[np.int64]:
         raise NotImplementedError
+
+
+def support_of_new_groups(
+    support: Callable[[Folds], tuple[Matrix, Matrix]], groups: Rows
+) -> Matrix:
+    """Return the support that the items would have if their whole group were new.
+
+    Support that was counted without a fifth of the groups is too small for what a new item meets,
+    but not by a fifth: leaves of trees that are grown until they are pure grow with the items
+    somewhere between not at all and in proportion, and less where items are few. How fast, as a
+    power of the items, is seen from the support without half of the groups, for low and for high
+    support apart.
+
+    Parameters
+    ----------
+    support : callable
+        From folds to the support of each item counted without its fold, and the share of all
+        weight that took part.
+    groups : ndarray of shape (n,)
+    """
+    n = groups.shape[0]
+    most, share = support(Folds.make(n, _N_FOLDS, seed=0, groups=groups))
+    half, share_of_half = support(Folds.make(n, 2, seed=1, groups=groups))
+    times_as_many = float(np.mean(share) / np.mean(share_of_half))
+    if times_as_many <= 1:
+        return most / share
+    at = np.quantile(most, _LEVELS), np.quantile(half, _LEVELS)
+    rise = np.divide(*at, out=np.full(len(_LEVELS), times_as_many), where=at[1] > 0)
+    growth = np.clip(np.log(np.maximum(rise, 1.0)) / np.log(times_as_many), 0.0, 1.0)
+    rank = np.argsort(np.argsort(most, kind="stable")) / n
+    return most / share ** np.interp(rank, _LEVELS, growth)
 
 
 def without_own(support: Matrix, weight: Matrix | None) -> Matrix:

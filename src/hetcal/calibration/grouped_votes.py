@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupKFold
 
+from hetcal._typing import Matrix
+from hetcal.data.folds import Folds
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
-
-Matrix = NDArray[np.float64]
-_MOST_FOLDS = 5
 
 
 class GroupedVote(NamedTuple):
@@ -21,19 +19,15 @@ class GroupedVote(NamedTuple):
     ballot: Ballot
     share: Matrix
 
-    def scaled_support(self) -> Matrix:
-        """Return the support that all items together would give."""
-        return self.ballot.support / self.share
-
 
 def vote_across_groups(
     Z: Any,
     voters: Voters,
-    groups: NDArray,
+    folds: Folds,
     rule: VoteRule,
     learn: Callable[[Any, Voters], Any],
 ) -> GroupedVote:
-    """Learn the similarity without each fifth of the groups and vote on the items left out.
+    """Learn the similarity without each fold of groups and vote on the items left out.
 
     Parameters
     ----------
@@ -41,17 +35,17 @@ def vote_across_groups(
         The space in which ``learn`` learns a similarity.
     voters : Voters
         Labels and weights of the n items.
-    groups : ndarray of shape (n,)
-        Items of one group are left out together.
+    folds : Folds
+        Items of one group are in one fold.
     rule : VoteRule
         Who votes on each of the n items.
     learn : callable
         From a part of Z and its voters to a fitted similarity.
     """
-    n, n_groups = voters.codes.shape[0], np.unique(groups).shape[0]
+    n = voters.codes.shape[0]
     weight = np.ones(n) if voters.weight is None else voters.weight
     mass, support, share = np.zeros((n, voters.n_classes)), np.zeros(n), np.ones(n)
-    for kept, left_out in GroupKFold(min(_MOST_FOLDS, n_groups)).split(Z, groups=groups):
+    for kept, left_out in folds:
         part = Voters(
             voters.codes[kept],
             voters.n_classes,
@@ -63,7 +57,7 @@ def vote_across_groups(
     return GroupedVote(Ballot(mass, support), share)
 
 
-def n_honest_trees(similarity: Any, rule: VoteRule) -> NDArray[np.int64] | None:
+def n_out_of_bag_trees(similarity: Any, rule: VoteRule) -> NDArray[np.int64] | None:
     """Return over how many trees each calibration item's support is counted, None for all."""
     in_bag = getattr(getattr(similarity, "forest_", None), "in_bag", None)
     one_sided = getattr(similarity, "voters", "all") == "all" or rule.everyone

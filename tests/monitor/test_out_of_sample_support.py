@@ -11,7 +11,7 @@ from hetcal.similarity import ForestProximity
 
 
 def test_honest_support_is_that_of_a_loop(swc):
-    support, n_trees = swc.honest_support(return_n_trees=True)
+    support, n_trees = swc.out_of_sample_support(return_n_trees=True)
     leaves, in_bag = swc.similarity_.leaves_, swc.similarity_.forest_.in_bag
     for item in (0, 17, 499):
         unseen = in_bag[:, item] == 0
@@ -62,7 +62,7 @@ def test_groups_stay_together_and_weights_count(data):
     grouped = hetcal.SimilarityCalibrator(ForestProximity(20)).fit(
         cal.X, cal.y, y_proba=cal.y_proba, groups=groups
     )
-    values, n_trees = grouped.honest_support(return_n_trees=True)
+    values, n_trees = grouped.out_of_sample_support(return_n_trees=True)
     assert n_trees is None
     fresh = grouped.support(data.new.X, y_proba=data.new.y_proba)
     assert np.median(values) == pytest.approx(np.median(fresh), rel=0.25)
@@ -70,7 +70,7 @@ def test_groups_stay_together_and_weights_count(data):
         cal.X, cal.y, y_proba=cal.y_proba, sample_weight=np.full(500, 2.0)
     )
     single = hetcal.SimilarityCalibrator("rbf").fit(cal.X, cal.y, y_proba=cal.y_proba)
-    np.testing.assert_allclose(double.honest_support(), 2 * single.honest_support())
+    np.testing.assert_allclose(double.out_of_sample_support(), 2 * single.out_of_sample_support())
 
 
 def test_a_similarity_without_trees_says_so(data):
@@ -84,7 +84,7 @@ def test_extended_items_are_new_to_every_tree(data):
     cal, new = data.cal, data.new
     swc = hetcal.SimilarityCalibrator(ForestProximity(10)).fit(cal.X, cal.y, y_proba=cal.y_proba)
     swc.extend(new.X, new.y, y_proba=new.y_proba)
-    support, n_trees = swc.honest_support(return_n_trees=True)
+    support, n_trees = swc.out_of_sample_support(return_n_trees=True)
     assert len(support) == 900
     assert (n_trees[500:] == 10).all()
 
@@ -95,7 +95,9 @@ def test_files_keep_it(swc, hybrid, data, tmp_path, forget):
     for calibrator in (swc, hybrid):
         hetcal.save(calibrator, tmp_path / "c.hetcal", forget_features=forget)
         loaded = hetcal.load(tmp_path / "c.hetcal")
-        np.testing.assert_array_equal(loaded.honest_support(), calibrator.honest_support())
+        np.testing.assert_array_equal(
+            loaded.out_of_sample_support(), calibrator.out_of_sample_support()
+        )
         X, P = data.new.X[:20], data.new.y_proba[:20]
         one, two = (hetcal.SupportMonitor(c).p_values(X, y_proba=P) for c in (loaded, calibrator))
         np.testing.assert_array_equal(one, two)
