@@ -15,7 +15,7 @@ from hetcal._exceptions import HetcalWarning
 from hetcal.calibration import TemperatureScaling, Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.metrics import accuracy, brier_score, expected_calibration_error, log_loss
-from hetcal.metrics.means import mean_and_error, within_one_se
+from hetcal.metrics.standard_errors import mean_and_error, within_one_se
 from hetcal.paper.published import published_table
 
 FAST = ("uncalibrated", "temperature", "swc")

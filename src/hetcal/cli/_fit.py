@@ -189,7 +189,7 @@ class _Fit:
         import numpy as np
 
         from hetcal.calibration.fitting import out_of_sample_proba
-        from hetcal.metrics.means import mean_and_error
+        from hetcal.metrics.standard_errors import mean_and_error
         from hetcal.metrics.scores import brier_losses
 
         items = self.problem.items

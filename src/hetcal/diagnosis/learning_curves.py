@@ -24,7 +24,7 @@ from hetcal.diagnosis.cross_validation import (
 )
 from hetcal.diagnosis.extrapolation import MoreData, gain_of_more_data
 from hetcal.diagnosis.splits import make_splits, nested_parts
-from hetcal.metrics.means import covariance, mean_and_error
+from hetcal.metrics.standard_errors import covariance, mean_and_error
 
 _MOST_SIZES = 6
 _SMALLEST = 25

@@ -34,7 +34,7 @@ from hetcal.heterogeneity.direction import score_terms
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.null import draw_labels, null_p_values
 from hetcal.heterogeneity.subgroups import COLUMNS, subgroups_of
-from hetcal.metrics.means import mean_and_error
+from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.metrics.scores import brier_losses
 
 Z95, ONE_SIDED_95 = 1.96, 1.645

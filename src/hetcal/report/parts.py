@@ -19,7 +19,7 @@ from hetcal.heterogeneity.subgroups import report_groups
 from hetcal.kernels.intervals import wilson_interval
 from hetcal.metrics import expected_calibration_error
 from hetcal.metrics.ece import bin_of
-from hetcal.metrics.means import mean_and_error
+from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.report import model
 from hetcal.report.codec import number
 from hetcal.report.honest import Honest

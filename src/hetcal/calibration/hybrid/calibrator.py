@@ -26,7 +26,7 @@ from hetcal.calibration.hybrid.stacking import (
 )
 from hetcal.calibration.out_of_sample_support import OutOfSampleSupport, Reference
 from hetcal.data import CalibrationSet, Folds, Scores
-from hetcal.metrics.means import mean_and_error
+from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.metrics.scores import brier_losses
 
 _BASE = "mean-of-maps"

@@ -12,7 +12,7 @@ from hetcal.calibration.beta import BetaCalibration
 from hetcal.data import CalibrationSet, Folds, Scores, out_of_sample
 from hetcal.kernels.scaling import apply_softmax_map, fit_temperature, smoothed_targets
 from hetcal.kernels.simplex import log_probabilities
-from hetcal.metrics.means import mean_and_error
+from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.metrics.scores import log_losses
 
 _FLOOR = 1e-9

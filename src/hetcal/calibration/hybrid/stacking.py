@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 
 from hetcal._typing import Matrix, Rows
 from hetcal.data import CalibrationSet, Folds, out_of_sample
-from hetcal.metrics.means import mean_and_error
+from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.metrics.scores import brier_losses
 
 # Weight of the equation "the weights sum to one" in the least squares; they are normalised after.
