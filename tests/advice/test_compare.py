@@ -12,11 +12,11 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, TimeSeriesSplit
 
 from hetcal import SimilarityCalibrator, compare, get_calibrator
 from hetcal._exceptions import HetcalWarning
-from hetcal.advice.standard_errors import mean_and_error, within_one_se
 from hetcal.calibration import TemperatureScaling, Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.experiments.published import published_table
 from hetcal.metrics import accuracy, brier_score, expected_calibration_error, log_loss
+from hetcal.metrics.standard_errors import mean_and_error, within_one_se
 
 FAST = ("uncalibrated", "temperature", "swc")
 

@@ -28,7 +28,6 @@ from hetcal._validation import FeatureEncoder
 from hetcal.advice import honest_models
 from hetcal.advice.items import CalibrationItems, Matrix, Rows
 from hetcal.advice.splits import nested_parts
-from hetcal.advice.standard_errors import mean_and_error
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.heterogeneity import HiddenHeterogeneity, find_subgroups
 from hetcal.heterogeneity.direction import score_terms
@@ -38,6 +37,7 @@ from hetcal.heterogeneity.null import draw_labels, null_p_values
 from hetcal.heterogeneity.subgroups import COLUMNS
 from hetcal.kernels.simplex import log_probabilities, zero_floor
 from hetcal.metrics.scores import brier_losses
+from hetcal.metrics.standard_errors import mean_and_error
 
 Z95, ONE_SIDED_95 = 1.96, 1.645
 N_STEPS = 5

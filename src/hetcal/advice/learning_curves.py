@@ -22,7 +22,7 @@ from hetcal.advice.cross_validation import (
 from hetcal.advice.extrapolation import MoreData, gain_of_more_data
 from hetcal.advice.items import CalibrationItems, Matrix
 from hetcal.advice.splits import Split, make_splits, nested_parts
-from hetcal.advice.standard_errors import covariance, mean_and_error
+from hetcal.metrics.standard_errors import covariance, mean_and_error
 
 _MOST_SIZES = 6
 _SMALLEST = 25

@@ -9,10 +9,10 @@ import pandas as pd
 
 from hetcal.advice.cross_validation import CrossValidated
 from hetcal.advice.items import Matrix
-from hetcal.advice.standard_errors import mean_and_error, within_one_se
 from hetcal.metrics._scored import Scored
 from hetcal.metrics.bootstrap import resample_counts
 from hetcal.metrics.ece import ece_statistic
+from hetcal.metrics.standard_errors import mean_and_error, within_one_se
 
 METRICS = ("brier", "log_loss", "ece", "accuracy")
 HIGHER_IS_BETTER = frozenset({"accuracy"})

@@ -199,13 +199,13 @@ class _Fit:
             warnings.simplefilter("ignore")
             honest = honest_proba(self.calibrator, self.problem)
             support = honest_support(self.calibrator)
-        weight, losses = self.problem.weight, brier_losses(self.problem.proba, self.problem)
-        self.before = mean_and_error(losses, weight)[0]
+        losses = brier_losses(self.problem.proba, self.problem)
+        self.before = mean_and_error(losses, self.problem)[0]
         self.after = self.change = self.change_error = None
         if honest is not None:
             new = brier_losses(honest, self.problem)
-            self.after = mean_and_error(new, weight)[0]
-            self.change, self.change_error = mean_and_error(new - losses, weight)
+            self.after = mean_and_error(new, self.problem)[0]
+            self.change, self.change_error = mean_and_error(new - losses, self.problem)
         self.low_support = (
             None if support is None else float(np.quantile(support, _SUPPORT_QUANTILE))
         )

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from hetcal._validation import check_groups
 from hetcal.calibration.hybrid.problem import make_folds
 from hetcal.io.problem import Problem
+from hetcal.metrics import standard_errors
 
 Matrix = NDArray[np.float64]
 
@@ -37,20 +39,15 @@ def brier_losses(proba: Matrix, problem: Problem) -> Matrix:
     return ((proba - truth) ** 2).sum(axis=1)
 
 
-def mean_and_error(losses: Matrix, weight: Matrix | None) -> tuple[float, float]:
-    """Return the mean, weighted where the items are, and its standard error."""
-    share = np.full(len(losses), 1.0) if weight is None else weight
-    share = share / share.sum()
-    mean = float(share @ losses)
-    return mean, float(np.sqrt(share**2 @ (losses - mean) ** 2))
+def mean_and_error(losses: Matrix, problem: Problem) -> tuple[float, float]:
+    """Return the mean over the items and its standard error, by their weights and groups."""
+    mean, error = standard_errors.mean_and_error(losses, problem.weight, _group_codes(problem))
+    return float(mean), float(error)
 
 
 def _cross_fitted(calibrator: Any, problem: Problem) -> Matrix | None:
     codes = np.unique(problem.y, return_inverse=True)[1]
-    groups = None
-    if problem.groups is not None:
-        groups = np.unique(problem.groups, return_inverse=True)[1]
-    folds = make_folds(codes, groups, _N_FOLDS, seed=0)
+    folds = make_folds(codes, _group_codes(problem), _N_FOLDS, seed=0)
     honest = np.empty((problem.n_items, problem.classes.shape[0]))
     for fold in np.unique(folds):
         kept, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
@@ -60,3 +57,7 @@ def _cross_fitted(calibrator: Any, problem: Problem) -> Matrix | None:
         part = problem.take(kept).fit(clone(calibrator))
         honest[out] = part.predict_proba(new.X, **{problem.roles.output_kind: new.output})
     return honest
+
+
+def _group_codes(problem: Problem) -> NDArray[np.int64] | None:
+    return None if problem.groups is None else check_groups(problem.groups, problem.n_items)

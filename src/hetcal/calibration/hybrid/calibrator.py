@@ -33,6 +33,7 @@ from hetcal.calibration.hybrid.stacking import (
     learned_weights,
     reliance,
 )
+from hetcal.metrics.standard_errors import mean_and_error
 
 _BASE = "mean-of-maps"
 _N_FOLDS = 5
@@ -158,7 +159,7 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
             self.classes_.shape[0],
             weights_as_counts(weight[rows]),
             make_folds(codes[rows], group_codes, _N_FOLDS, self.random_state),
-            grouped=group_codes is not None,
+            groups=group_codes,
         )
         self.n_features_in_ = self.encoder_.n_features_in_
         library = Library(
@@ -273,7 +274,7 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
         every = np.stack([base, *(filled(Q, base) for part in said for Q in part)])
         self.weights_ = learned_weights(every, truth, weight)
         blend = cross_fitted_blend(every, truth, weight, folds)
-        self.share_ = cautious_share(blend, base, truth, weight, self.caution)
+        self.share_ = cautious_share(blend, base, truth, weight, self.caution, problem.groups)
         honest = (1 - self.share_) * base + self.share_ * blend
         self.recalibration_ = Recalibration().fit(honest, problem, self.caution)
         self.inverse_temperature_ = self.recalibration_.inverse_temperature_
@@ -317,15 +318,13 @@ class HybridCalibrator(HonestSupport, BaseCalibrator):
 
     def _table(self, said: Matrix, problem: Problem) -> pd.DataFrame:
         loss = ((said - problem.onehot) ** 2).sum(axis=2)
-        w = problem.weight / problem.weight.sum()
-        mean = loss @ w
-        spread = np.sqrt(((loss - mean[:, None]) ** 2) @ w**2)
+        mean, error = mean_and_error(loss, problem.weight, problem.groups)
         names = [_BASE] + [name for family in self.families_ for name in family.names]
         uses = [True] + [family.uses_model for family in self.families_ for _ in family.names]
         return pd.DataFrame(
             {
                 "brier": mean,
-                "standard_error": spread,
+                "standard_error": error,
                 "weight": self.weights_ * self.share_
                 + (np.arange(len(names)) == 0) * (1 - self.share_),
                 "uses_model": uses,

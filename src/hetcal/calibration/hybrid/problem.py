@@ -21,7 +21,7 @@ _LOG_FLOOR = 1e-12
 class Problem:
     """Calibration items: features, the classifier's scores, labels, weights, and folds.
 
-    ``grouped`` says that only the folds keep related items apart, so that out-of-bag and
+    With ``groups`` (numbers 0..G-1) only the folds keep related items apart, so that out-of-bag and
     leave-one-out predictions would leak.
     """
 
@@ -31,12 +31,17 @@ class Problem:
     n_classes: int
     weight: Matrix
     folds: NDArray[np.int64]
-    grouped: bool = False
+    groups: NDArray[np.int64] | None = None
 
     @property
     def n_items(self) -> int:
         """Number of calibration items."""
         return self.codes.shape[0]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether items belong together."""
+        return self.groups is not None
 
     @property
     def onehot(self) -> Matrix:
@@ -57,6 +62,7 @@ class Problem:
             codes=self.codes[rows],
             weight=self.weight[rows],
             folds=self.folds[rows],
+            groups=None if self.groups is None else self.groups[rows],
         )
 
 
@@ -68,6 +74,11 @@ def rows_of(scores: Scores, rows: NDArray | slice) -> Scores:
 def clipped_logs(scores: Scores) -> Matrix:
     """Return log p, cut where it no longer says anything."""
     return np.maximum(scores.log_proba, log_probabilities(np.zeros(1), _LOG_FLOOR))
+
+
+def group_sums(values: Matrix, groups: NDArray[np.int64] | None) -> Matrix:
+    """Return the sums over groups: items of one group are not independent of each other."""
+    return values if groups is None else np.bincount(groups, values).astype(np.float64)
 
 
 def make_folds(

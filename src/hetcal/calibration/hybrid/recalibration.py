@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hetcal.calibration.base import Matrix, Scores
 from hetcal.calibration.beta import BetaCalibration
-from hetcal.calibration.hybrid.problem import Problem
+from hetcal.calibration.hybrid.problem import Problem, group_sums
 from hetcal.kernels.scaling import apply_softmax_map, fit_temperature, smoothed_targets
 from hetcal.kernels.simplex import log_probabilities
 
@@ -58,7 +58,8 @@ class Recalibration:
         loss = _log_loss(mapped, problem.codes) - _log_loss(tempered, problem.codes)
         total = problem.weight.sum()
         mean = float(problem.weight @ loss) / total
-        error = float(np.sqrt(problem.weight**2 @ (loss - mean) ** 2)) / total
+        apart = group_sums(problem.weight * (loss - mean), problem.groups)
+        error = float(np.sqrt(apart @ apart)) / total
         return mean + caution * error < 0
 
 

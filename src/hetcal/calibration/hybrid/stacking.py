@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from hetcal.calibration.hybrid.problem import Problem
+from hetcal.calibration.hybrid.problem import Problem, group_sums
+from hetcal.metrics.standard_errors import mean_and_error
 
 Matrix = NDArray[np.float64]
 
@@ -79,7 +80,12 @@ def cross_fitted_blend(
 
 
 def cautious_share(
-    blend: Matrix, base: Matrix, truth: Matrix, weight: Matrix, caution: float
+    blend: Matrix,
+    base: Matrix,
+    truth: Matrix,
+    weight: Matrix,
+    caution: float,
+    groups: NDArray[np.int64] | None = None,
 ) -> float:
     """Return how far to go from ``base`` to ``blend``.
 
@@ -88,9 +94,10 @@ def cautious_share(
 
     To the calibration items one imagined item is added on which base is right and blend is not:
     few items without an error do not prove that there are none, and a blend that looks perfect on
-    50 items may be wrong on one new item in 50.
+    50 items may be wrong on one new item in 50. Of items in groups one group is imagined.
     """
-    total = weight.sum() + 1.0
+    extra = 1.0 if groups is None else weight.sum() / np.unique(groups).shape[0]
+    total = weight.sum() + extra
     right, mistaken = _imagined_mistakes(base, blend)
     base_loss = _brier(base, truth)
     imagined_base_loss = _brier(base, right)
@@ -100,9 +107,9 @@ def cautious_share(
         imagined = float(
             np.mean(_brier((1 - share) * base + share * mistaken, right) - imagined_base_loss)
         )
-        mean = (float(weight @ loss) + imagined) / total
-        variance = (float(weight**2 @ (loss - mean) ** 2) + (imagined - mean) ** 2) / total**2
-        bound = mean + caution * np.sqrt(variance)
+        mean = (float(weight @ loss) + extra * imagined) / total
+        apart = np.append(group_sums(weight * (loss - mean), groups), extra * (imagined - mean))
+        bound = mean + caution * np.sqrt(apart @ apart) / total
         if bound < best_bound:
             best, best_bound = float(share), bound
     return best
@@ -133,19 +140,14 @@ def reliance(
     known = np.broadcast_to(weight @ truth / weight.sum(), truth.shape)
     said = np.stack([known, *(filled(Q, known) for Q in alone)])
     blend = cross_fitted_blend(said, truth, weight, problem.folds)
-    share = cautious_share(blend, known, truth, weight, caution)
+    share = cautious_share(blend, known, truth, weight, caution, problem.groups)
     without = (1 - share) * known + share * blend
-    gain, gain_error = _mean_and_error(_brier(known, truth) - _brier(honest, truth), weight)
+    own = _brier(honest, truth)
+    gain, gain_error = mean_and_error(_brier(known, truth) - own, weight, problem.groups)
     if gain <= _SURE * gain_error:
         return float("nan"), float("nan")
-    lost, lost_error = _mean_and_error(_brier(without, truth) - _brier(honest, truth), weight)
-    return float(np.clip(lost / gain, 0.0, 1.0)), lost_error / gain
-
-
-def _mean_and_error(values: Matrix, weight: Matrix) -> tuple[float, float]:
-    w = weight / weight.sum()
-    mean = float(w @ values)
-    return mean, float(np.sqrt(w**2 @ (values - mean) ** 2))
+    lost, lost_error = mean_and_error(_brier(without, truth) - own, weight, problem.groups)
+    return float(np.clip(lost / gain, 0.0, 1.0)), float(lost_error / gain)
 
 
 def _imagined_mistakes(base: Matrix, blend: Matrix) -> tuple[Matrix, Matrix]:
