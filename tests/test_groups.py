@@ -325,10 +325,10 @@ def test_printed_errors_of_fit(once, copied, tmp_path, capsys, method):
         table = s.X[["x0"]].assign(p_a=s.P[:, 0], p_b=s.P[:, 1], patient=s.groups)
         table["outcome"] = np.where(s.y == s.y.max(), "b", "a")
         table.to_csv(tmp_path / "table.csv", index=False)
-        roles = "--label outcome --proba p_* --groups patient --overwrite --json".split()
-        files = [str(tmp_path / "table.csv"), "-o", str(tmp_path / "m.hetcal")]
+        files = [str(tmp_path / "table.csv"), "-o", str(tmp_path / "m.hetcal"), "--overwrite"]
+        roles = ["--label", "outcome", "--proba", "p_*", "--groups", "patient"]
         with pytest.raises(SystemExit):
-            main(["fit", *files, *roles, "--method", method])
+            main(["fit", *files, *roles, "--method", method, "--json"])
         return json.loads(capsys.readouterr().out)["brier_change_error"]
 
     one, many = both(error, once, copied)

@@ -331,17 +331,14 @@ def test_bad_parameters_are_named(calibrator, message):
         calibrator.fit(None, codes, y_proba=P)
 
 
-def test_a_million_rows():
-    import time
-
+def test_many_rows_are_what_few_of_more_weight_are():
     rng = np.random.default_rng(0)
-    p = rng.random(1_000_000)
-    codes = (rng.random(1_000_000) < p**2).astype(int)
-    begin = time.process_time()
-    Q = get_calibrator("temperature").fit(None, codes, y_proba=p).predict_proba(y_proba=p[:5])
-    assert Q.shape == (5, 2)
-    # About 0.5 s; the limit only catches a change of order.
-    assert time.process_time() - begin < 10
+    p = rng.random(1000)
+    codes = (rng.random(1000) < p**2).astype(int)
+    many = get_calibrator("temperature").fit(None, np.tile(codes, 200), y_proba=np.tile(p, 200))
+    few = get_calibrator("temperature")
+    few.fit(None, codes, y_proba=p, sample_weight=np.full(1000, 200.0))
+    assert many.temperature_ == pytest.approx(few.temperature_, rel=1e-9)
 
 
 def test_no_warning_on_extreme_but_valid_input():

@@ -14,6 +14,7 @@ from hetcal import HybridCalibrator, VectorScaling, get_calibrator
 from hetcal.calibration.base import Scores
 from hetcal.calibration.hybrid import kernel_machine, library
 from hetcal.calibration.hybrid.families import GlobalFamily
+from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
 from hetcal.calibration.hybrid.kernel_machine import KernelFamily
 from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.nearest import NeighbourFamily
@@ -58,6 +59,10 @@ def with_label(problem, row, label):
         CalibratorFamily("swc", get_calibrator("swc")),
         CalibratorFamily("vector", VectorScaling()),
         GlobalFamily("uncalibrated", Uncalibrated()),
+        ProximityFamily(n_estimators=10),
+        ProximityFamily(n_estimators=10, with_model=False),
+        ForestVoteFamily(n_estimators=10),
+        ForestVoteFamily(5, n_estimators=10, with_model=False),
     ],
     ids=lambda family: family.names[0],
 )
@@ -258,3 +263,16 @@ def test_wide_boosting_with_a_class_that_nobody_has():
     Q = hybrid.fit(X, data.y, y_proba=P).predict_proba(X[:4], y_proba=P[:4])
     assert Q.shape == (4, 3)
     np.testing.assert_allclose(Q.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(60) // 2])
+def test_support_of_calibration_items_is_on_the_scale_of_new_ones(groups):
+    """Where all items are alike, each counts once for all: out of sample as well."""
+    data = make_hidden_heterogeneity(60, random_state=0)
+    X, P = np.zeros((60, 2)), np.tile([[0.4, 0.6]], (60, 1))
+    hybrid = HybridCalibrator(["proximity"], n_estimators=5)
+    hybrid.fit(X, data.y, y_proba=P, groups=groups)
+    np.testing.assert_allclose(hybrid.support(X[:3], y_proba=P[:3]), 60)
+    support, n_trees = hybrid.honest_support(return_n_trees=True)
+    seen_by_all = np.zeros(60, bool) if n_trees is None else n_trees == 0
+    np.testing.assert_allclose(support[~seen_by_all], 60)

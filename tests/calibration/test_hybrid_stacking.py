@@ -9,6 +9,7 @@ from hetcal.calibration.hybrid.recalibration import Recalibration
 from hetcal.calibration.hybrid.stacking import (
     cautious_share,
     convex_weights,
+    cross_fitted_blend,
     learned_weights,
     reliance,
 )
@@ -139,3 +140,75 @@ def test_reliance_is_unknown_where_nothing_is_known():
     codes, noise = rng.integers(0, 2, 200), rng.uniform(0.45, 0.55, 200)
     said = np.column_stack([noise, 1 - noise])
     assert np.isnan(reliance([said], said, problem_of(codes), 1.0)).all()
+
+
+def bound_of(share, blend, base, truth, caution):
+    """Mean plus errors of the difference to the base, with one imagined mistake, by a loop."""
+    mixed = (1 - share) * base + share * blend
+    differences = [
+        ((q - t) ** 2).sum() - ((b - t) ** 2).sum()
+        for q, b, t in zip(mixed, base, truth, strict=True)
+    ]
+    imagined = []
+    for q, b in zip(blend, base, strict=True):
+        label = b.argmax()
+        other = max((k for k in range(len(q)) if k != label), key=lambda k: q[k])
+        mistaken = q.copy()
+        mistaken[label], mistaken[other] = sorted((q[label], q[other]))
+        right = np.eye(len(q))[label]
+        new = (1 - share) * b + share * mistaken
+        imagined.append(((new - right) ** 2).sum() - ((b - right) ** 2).sum())
+    differences = np.array([*differences, np.mean(imagined)])
+    return differences.mean() + caution * differences.std() / np.sqrt(len(differences))
+
+
+@pytest.mark.parametrize("caution", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_share_is_that_of_a_loop(caution, n_classes):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, n_classes, 80)
+    truth = np.eye(n_classes)[codes]
+    base = rng.dirichlet(np.ones(n_classes), 80)
+    blend = np.clip(base + rng.normal(0.15, 0.3, (80, 1)) * (truth - base), 0, 1)
+    shares = np.linspace(0, 1, 41)
+    bounds = [bound_of(share, blend, base, truth, caution) for share in shares]
+    found = cautious_share(blend, base, truth, np.ones(80), caution)
+    assert found == pytest.approx(shares[np.argmin(bounds)])
+
+
+def test_the_share_does_not_grow_with_caution():
+    rng = np.random.default_rng(1)
+    truth = np.eye(2)[rng.integers(0, 2, 60)]
+    base = np.full((60, 2), 0.5)
+    blend = np.clip(base + rng.normal(0.15, 0.5, (60, 1)) * (truth - base), 0, 1)
+    shares = [cautious_share(blend, base, truth, np.ones(60), c) for c in (0, 0.5, 1, 2, 4)]
+    assert shares == sorted(shares, reverse=True)
+    assert len(set(shares)) > 3
+
+
+def test_an_items_own_label_does_not_reach_its_blend():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 50)
+    folds = make_folds(codes, None, 5, 0)
+    said = rng.dirichlet(np.ones(2), (4, 50))
+    before = cross_fitted_blend(said, np.eye(2)[codes], np.ones(50), folds)
+    for row in (3, 20):
+        flipped = codes.copy()
+        flipped[row] = 1 - codes[row]
+        after = cross_fitted_blend(said, np.eye(2)[flipped], np.ones(50), folds)
+        own = folds == folds[row]
+        np.testing.assert_array_equal(before[own], after[own])
+        assert not np.allclose(before[~own], after[~own])
+
+
+def test_reliance_is_unknown_up_to_two_errors_of_the_gain():
+    codes = np.repeat([0, 1], 100)
+    truth = np.eye(2)[codes]
+    known = np.full((200, 2), 0.5)
+    for errors in (1.0, 1.9, 2.1, 4.0):
+        gain = 0.2 * (errors / np.sqrt(199) + np.tile([1.0, -1.0], 100))
+        # Brier of the frequencies is 1 / 2, that of q on the truth 2 (1 - q)^2.
+        wrong = np.sqrt((0.5 - gain) / 2)
+        honest = truth * (1 - wrong)[:, None] + (1 - truth) * wrong[:, None]
+        found = reliance([known], honest, problem_of(codes), 1.0)
+        assert np.isfinite(found).all() == (errors > 2)
