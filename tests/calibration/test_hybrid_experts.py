@@ -42,9 +42,7 @@ def problem_of(n=120, n_classes=3, seed=0):
 def with_label(problem, row, label):
     codes = problem.codes.copy()
     codes[row] = label
-    return Problem(
-        problem.features, problem.scores, codes, problem.n_classes, problem.weight, problem.folds
-    )
+    return replace(problem, codes=codes)
 
 
 @pytest.mark.parametrize(
@@ -276,3 +274,78 @@ def test_support_of_calibration_items_is_on_the_scale_of_new_ones(groups):
     support, n_trees = hybrid.honest_support(return_n_trees=True)
     seen_by_all = np.zeros(60, bool) if n_trees is None else n_trees == 0
     np.testing.assert_allclose(support[~seen_by_all], 60)
+
+
+EVERY_FAMILY = [
+    KernelFamily(with_model=False),
+    NeighbourFamily(((5, 1.0),)),
+    BoostingFamily("boosting-small"),
+    WideBoostingFamily(),
+    ModelFamily("model", LogisticRegression()),
+    CalibratorFamily("vector", VectorScaling()),
+    GlobalFamily("vector", VectorScaling()),
+    ProximityFamily(n_estimators=10),
+    ForestVoteFamily(n_estimators=10),
+]
+every_family = pytest.mark.parametrize("family", EVERY_FAMILY, ids=lambda f: type(f).__name__)
+
+
+@every_family
+def test_experts_learn_from_weights(family):
+    """Where one class weighs a hundred times as much, it is expected everywhere."""
+    whole = problem_of(120, 2)
+    half = np.arange(120) < 60
+    problem, new = whole.part(half), whole.part(~half)
+    weight = np.where(problem.codes == 1, 100.0, 1.0)
+    plain = family.fit(problem).predict(new.features, new.scores)
+    heavy = family.fit(replace(problem, weight=weight)).predict(new.features, new.scores)
+    for one, two in zip(plain, heavy, strict=True):
+        assert np.nanmean(two[:, 1]) > np.nanmean(one[:, 1]) + 0.02
+
+
+@every_family
+def test_experts_leave_out_whole_groups(family, monkeypatch):
+    """No label of an item's group reaches its out-of-sample prediction."""
+    monkeypatch.setattr(kernel_machine, "_WIDTHS", (1.0,))
+    monkeypatch.setattr(kernel_machine, "_RIDGES", (1.0,))
+    problem = problem_of(60, 2)
+    groups = np.arange(60) // 3
+    folds = make_folds(problem.codes, groups, 5, 0)
+    problem = replace(problem, groups=groups, folds=folds)
+    before = family.fit(problem).honest(problem)
+    own = np.flatnonzero(groups == 4)
+    flipped = with_label(problem, own, 1 - problem.codes[own])
+    after = family.fit(flipped).honest(flipped)
+    for one, two in zip(before, after, strict=True):
+        np.testing.assert_allclose(one[own], two[own], atol=1e-12)
+        assert not np.allclose(one, two, equal_nan=True)
+
+
+@every_family
+def test_a_class_that_nobody_has_keeps_its_column(family):
+    problem = problem_of(60, 3)
+    problem = replace(problem, codes=np.where(problem.codes == 1, 0, problem.codes))
+    for Q in family.fit(problem).predict(problem.features, problem.scores):
+        assert Q.shape == (60, 3)
+        assert np.nanmean(Q[:, 2]) == pytest.approx(np.mean(problem.codes == 2), abs=0.2)
+        assert np.nanmean(Q[:, 1]) < 0.1
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        KernelFamily(with_model=False),
+        WideBoostingFamily(with_model=False),
+        ProximityFamily(n_estimators=10, with_model=False),
+        ForestVoteFamily(n_estimators=10, with_model=False),
+    ],
+    ids=lambda f: type(f).__name__,
+)
+def test_experts_without_the_model_do_not_see_it(family):
+    problem = problem_of(60, 2)
+    assert not family.uses_model
+    other = Scores.from_proba(np.random.default_rng(0).dirichlet([1, 1], 60), 1e-9)
+    one = family.fit(problem).predict(problem.features, problem.scores)
+    two = family.fit(replace(problem, scores=other)).predict(problem.features, other)
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)

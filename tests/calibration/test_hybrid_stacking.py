@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hetcal.calibration import BetaCalibration
 from hetcal.calibration.base import Scores
 from hetcal.calibration.hybrid.problem import Problem, make_folds
 from hetcal.calibration.hybrid.recalibration import Recalibration
@@ -212,3 +213,28 @@ def test_reliance_is_unknown_up_to_two_errors_of_the_gain():
         honest = truth * (1 - wrong)[:, None] + (1 - truth) * wrong[:, None]
         found = reliance([known], honest, problem_of(codes), 1.0)
         assert np.isfinite(found).all() == (errors > 2)
+
+
+def test_the_last_step_is_judged_out_of_sample():
+    """What was fitted to labels fits them better than not; only other labels can tell."""
+    taken = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        p = rng.uniform(0.05, 0.95, 60)
+        codes = (rng.random(60) < p).astype(np.int64)
+        step = Recalibration().fit(np.column_stack([1 - p, p]), problem_of(codes), 0.0)
+        taken += step.beta_ is not None
+    assert taken <= 6
+
+
+def test_the_last_step_is_a_temperature_then_a_map():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.6, 0.6, 2000)
+    codes = (rng.random(2000) < p).astype(np.int64)
+    odds = (p / (1 - p)) ** 0.5 / 3  # timid and lopsided
+    said = np.column_stack([1 / (1 + odds), odds / (1 + odds)])
+    step = Recalibration().fit(said, problem_of(codes), 1.0)
+    sharpened = said**step.inverse_temperature_
+    sharpened /= sharpened.sum(axis=1, keepdims=True)
+    beta = BetaCalibration().fit(None, codes, y_proba=sharpened)
+    np.testing.assert_allclose(step.apply(said), beta.predict_proba(y_proba=sharpened), atol=1e-9)

@@ -115,3 +115,13 @@ def test_saturated_probabilities_and_a_missing_class():
     fitted = fit_flexible_map(L, codes, np.ones(100)).apply(L)
     assert np.isfinite(fitted).all()
     np.testing.assert_allclose(fitted[:, 0].mean(), (codes == 0).mean(), atol=0.05)
+
+
+def test_the_identity_leaves_probabilities_as_they_are():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 80)
+    codes = np.array([rng.choice(3, p=p) for p in P])
+    observed = CrossFittedMap(np.log(P), codes, np.ones(80), np.arange(80) % 4)
+    identity = observed.of_the_identity(np.log(P))
+    np.testing.assert_allclose(identity.fitted, P)
+    np.testing.assert_array_equal(identity.proba, observed.proba)
