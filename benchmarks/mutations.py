@@ -18,17 +18,24 @@ import ast
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from importlib import import_module
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
+
+import pytest
 
 from mutation_list import MUTATIONS, Mutation
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 _SECONDS = 600  # a mutation that runs into a loop without end counts as killed
+_FORK = get_context("fork")
+# Imported once, before the forks: they take longer than most of the tests.
+_LIBRARIES = ("pandas", "polars", "pyarrow", "scipy.stats", "sklearn.ensemble")
 
 
 def find_place(mutation: Mutation, package: Path) -> tuple[Path, int, int]:
@@ -83,35 +90,64 @@ def find_tests(names: Iterable[str]) -> list[str]:
     return told
 
 
-def tests_pass(names: Iterable[str], folder: Path) -> bool:
-    """Run tests against the package in a folder."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    paths = [str(folder), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+def first_failure(names: Iterable[str], folder: Path) -> str | None:
+    """Run tests against the package in a folder; return which failed first, None if none did."""
+    told = find_tests(names)
+    receive, send = _FORK.Pipe(duplex=False)
+    process = _FORK.Process(target=_run_tests, args=(told, folder, send))
+    process.start()
+    send.close()
     try:
-        done = subprocess.run(
-            [*command, "-p", "no:randomly", *find_tests(names)],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    if done.returncode not in (0, 1):
-        raise RuntimeError(f"pytest could not run {names}:\n{done.stdout.decode()[-2000:]}")
-    return done.returncode == 0
+        if not receive.poll(_SECONDS):
+            process.kill()
+            return "no end"
+        status, failed = receive.recv()
+    except EOFError:
+        return "the end of the process"
+    finally:
+        process.join()
+    if status != 0 and failed is None:
+        raise RuntimeError(f"pytest could not run {told}: it ended with status {status}.")
+    return failed
 
 
-def killed(mutation: Mutation, folder: Path) -> bool:
-    """Apply the mutation to the copy, run its tests, and take it back."""
+def _run_tests(told: list[str], folder: Path, send: Connection) -> None:
+    """Run pytest in a fork of this process, which has not imported hetcal."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.chdir(ROOT)
+    os.environ["PYTHONPATH"] = str(folder)  # for tests that start Python themselves
+    sys.path.insert(0, str(folder))
+    first = _FirstFailure()
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    status = pytest.main([*options, *told], plugins=[first])
+    send.send((int(status), first.name))
+
+
+class _FirstFailure:
+    """Remembers which test failed, or could not be collected."""
+
+    name: str | None = None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and self.name is None:
+            self.name = report.nodeid.rpartition("::")[2]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed and self.name is None:
+            self.name = report.nodeid
+
+
+def killer(mutation: Mutation, folder: Path) -> str | None:
+    """Apply the mutation to the copy, run its tests, take it back; return which test failed."""
     path, start, end = find_place(mutation, folder)
     before = path.read_text(encoding="utf-8")
+    after = before[:start] + mutation.instead + before[end:]
+    ast.parse(after)
     try:
-        path.write_text(before[:start] + mutation.instead + before[end:], encoding="utf-8")
-        ast.parse(path.read_text(encoding="utf-8"))
-        return not tests_pass(mutation.tests, folder)
+        path.write_text(after, encoding="utf-8")
+        return first_failure(mutation.tests, folder)
     finally:
         path.write_text(before, encoding="utf-8")
 
@@ -122,6 +158,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="part of the names of those to try")
     parser.add_argument("--list", action="store_true", help="only check that they can be applied")
     options = parser.parse_args()
+    for library in _LIBRARIES:
+        import_module(library)
     chosen = [mutation for mutation in MUTATIONS if options.only in mutation.name]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -135,13 +173,16 @@ def main() -> int:
         if options.list:
             return 0
         every = dict.fromkeys(name for mutation in chosen for name in mutation.tests)
-        if not tests_pass(every, folder):
-            raise RuntimeError("These tests fail without any mutation; mend that first.")
+        failed = first_failure(every, folder)
+        if failed is not None:
+            raise RuntimeError(f"{failed} fails without any mutation; mend that first.")
         n_killed = 0
         for mutation in chosen:
-            found = killed(mutation, folder)
-            n_killed += found
-            print(f"{'killed  ' if found else 'SURVIVED'}  {mutation.name}", flush=True)
+            found = killer(mutation, folder)
+            n_killed += found is not None
+            print(
+                f"{'killed  ' if found else 'SURVIVED'}  {mutation.name}  {found or ''}", flush=True
+            )
     print(f"{n_killed} of {len(chosen)} killed ({n_killed / max(len(chosen), 1):.0%})")
     return 0 if n_killed == len(chosen) else 1
 
