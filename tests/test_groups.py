@@ -280,23 +280,29 @@ def test_share_of_the_hybrid(once, copied):
     assert surer > one
 
 
-def test_reliance_of_the_hybrid(once, copied):
-    def measured(s):
-        problem = problem_of(s)
-        alone = np.clip(0.4 * problem.onehot + 0.3, 0, 1)
-        return reliance([alone], 0.5 * problem.onehot + 0.25, problem, 1.0)
+def reliance_of(times, errors):
+    """Return the reliance where the gain over class frequencies is so many standard errors."""
+    rows = np.repeat(np.arange(90), times)
+    codes = rows % 2
+    scores = Scores.from_proba(np.full((len(rows), 2), 0.5), 1e-9)
+    folds = make_folds(codes, rows, 5, 0)
+    problem = Problem(np.zeros((len(rows), 1)), scores, codes, 2, np.ones(len(rows)), folds, rows)
 
-    one, many = both(measured, once, copied)
-    assert many == pytest.approx(one, rel=0.1)
-    assert one[1] > 0
+    def gaining(gain):
+        # Brier of the frequencies is 1 / 2, that of q on the truth 2 (1 - q)^2.
+        wrong = np.sqrt((0.5 - gain) / 2)[:, None]
+        return np.where(problem.onehot > 0, 1 - wrong, wrong)
 
-    def unsure(s):
-        problem = problem_of(s)
-        known = np.broadcast_to(problem.onehot.mean(axis=0), s.P.shape)
-        noise = np.random.default_rng(2).normal(0.01, 0.2, 90)[s.codes][:, None]
-        return reliance([known], known + noise * (problem.onehot - known), problem, 1.0)[0]
+    honest = gaining(0.2 * (errors / np.sqrt(89) + np.where(rows // 2 % 2, 1.0, -1.0)))
+    alone = gaining(0.1 * (errors / np.sqrt(89) + np.where(rows // 4 % 2, 1.0, -1.0)))
+    return reliance([alone], honest, problem, 0.0)
 
-    assert np.isnan(both(unsure, once, copied)).all()
+
+def test_reliance_of_the_hybrid():
+    one, many = reliance_of(1, 8.0), reliance_of(TIMES, 8.0)
+    assert one[1] > 0.01
+    assert many == pytest.approx(one, rel=0.25)
+    assert np.isnan([reliance_of(1, 1.2), reliance_of(TIMES, 1.2)]).all()
 
 
 def test_last_step_of_the_hybrid():
