@@ -303,7 +303,11 @@ def test_experts_learn_from_weights(family):
         assert np.nanmean(two[:, 1]) > np.nanmean(one[:, 1]) + 0.02
 
 
-@every_family
+@pytest.mark.parametrize(
+    "family",
+    [*EVERY_FAMILY, CalibratorFamily("swc", get_calibrator("swc"))],
+    ids=lambda f: type(f).__name__,
+)
 def test_experts_leave_out_whole_groups(family, monkeypatch):
     """No label of an item's group reaches its out-of-sample prediction."""
     monkeypatch.setattr(kernel_machine, "_WIDTHS", (1.0,))

@@ -125,3 +125,15 @@ def test_the_identity_leaves_probabilities_as_they_are():
     identity = observed.of_the_identity(np.log(P))
     np.testing.assert_allclose(identity.fitted, P)
     np.testing.assert_array_equal(identity.proba, observed.proba)
+
+
+@pytest.mark.parametrize("K", [2, 5, 31])
+def test_all_but_the_shared_slope_is_pulled_to_zero(K):
+    L, _, codes = law(60, K)
+    fitted = fit_flexible_map(L, codes, np.ones(60))
+    ridge = fitted.basis.ridge
+    assert ridge.shape == fitted.theta.shape
+    assert ridge[0] < 1e-6 < 0.1 < ridge[1:].min()
+    # So that items count the more the more there are of them.
+    heavy = fit_flexible_map(L, codes, np.full(60, 100.0)).theta
+    assert np.linalg.norm(fitted.theta[1:]) < np.linalg.norm(heavy[1:])
