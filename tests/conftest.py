@@ -8,6 +8,8 @@ import shutil
 import sys
 import tempfile
 import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -57,6 +59,30 @@ def pytest_report_header() -> str:
 
     data = os.environ.get("HETCAL_DATA") or "not set: tests on the paper's data are skipped"
     return f"hetcal: {core_name()} core, from {hetcal.__path__[0]}\nHETCAL_DATA: {data}"
+
+
+@pytest.fixture(scope="session")
+def small_hybrids() -> Callable[[], AbstractContextManager[None]]:
+    """Return a context in which hybrids have few experts and trees, unless others are asked for.
+
+    For tests of what is made of a hybrid: its fit would take most of their time.
+    """
+    from hetcal import HybridCalibrator
+
+    fit = HybridCalibrator.fit
+
+    def small_fit(self, *args, **options):
+        if self.experts == "auto":
+            self.set_params(experts=["forests", "proximity"], n_estimators=30)
+        return fit(self, *args, **options)
+
+    @contextmanager
+    def context() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(HybridCalibrator, "fit", small_fit)
+            yield
+
+    return context
 
 
 # On the pure core a local forest takes a hundred times as long, and these grow thousands of them.

@@ -1,5 +1,7 @@
 """The hybrid's experts: out of sample, of any kind, and asked only where they have a weight."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -11,6 +13,7 @@ from sklearn.svm import LinearSVC
 from hetcal import HybridCalibrator, VectorScaling, get_calibrator
 from hetcal.calibration.hybrid import kernel_machine, library
 from hetcal.calibration.hybrid.families import GlobalFamily
+from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
 from hetcal.calibration.hybrid.kernel_machine import KernelFamily
 from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.nearest import NeighbourFamily
@@ -60,6 +63,10 @@ def with_label(items, row, label):
         CalibratorFamily("swc", get_calibrator("swc")),
         CalibratorFamily("vector", VectorScaling()),
         GlobalFamily("uncalibrated", Uncalibrated()),
+        ProximityFamily(n_estimators=10),
+        ProximityFamily(n_estimators=10, with_model=False),
+        ForestVoteFamily(n_estimators=10),
+        ForestVoteFamily(5, n_estimators=10, with_model=False),
     ],
     ids=lambda family: family.names[0],
 )
@@ -258,3 +265,94 @@ def test_wide_boosting_with_a_class_that_nobody_has():
     Q = hybrid.fit(X, data.y, y_proba=P).predict_proba(X[:4], y_proba=P[:4])
     assert Q.shape == (4, 3)
     np.testing.assert_allclose(Q.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(60) // 2])
+def test_support_of_calibration_items_is_on_the_scale_of_new_ones(groups):
+    """Where all items are alike, each counts once for all: out of sample as well."""
+    data = make_hidden_heterogeneity(60, random_state=0)
+    X, P = np.zeros((60, 2)), np.tile([[0.4, 0.6]], (60, 1))
+    hybrid = HybridCalibrator(["proximity"], n_estimators=5)
+    hybrid.fit(X, data.y, y_proba=P, groups=groups)
+    np.testing.assert_allclose(hybrid.support(X[:3], y_proba=P[:3]), 60)
+    support, n_trees = hybrid.honest_support(return_n_trees=True)
+    seen_by_all = np.zeros(60, bool) if n_trees is None else n_trees == 0
+    np.testing.assert_allclose(support[~seen_by_all], 60)
+
+
+EVERY_FAMILY = [
+    KernelFamily(with_model=False),
+    NeighbourFamily(((5, 1.0),)),
+    BoostingFamily("boosting-small"),
+    WideBoostingFamily(),
+    ModelFamily("model", LogisticRegression()),
+    CalibratorFamily("vector", VectorScaling()),
+    GlobalFamily("vector", VectorScaling()),
+    ProximityFamily(n_estimators=10),
+    ForestVoteFamily(n_estimators=10),
+]
+every_family = pytest.mark.parametrize("family", EVERY_FAMILY, ids=lambda f: type(f).__name__)
+
+
+@every_family
+def test_experts_learn_from_weights(family):
+    """Where one class weighs a hundred times as much, it is expected everywhere."""
+    whole = items_of(120, 2)
+    half = np.arange(120) < 60
+    items, new = whole.take(half), whole.take(~half)
+    weight = np.where(items.codes == 1, 100.0, 1.0)
+    weighted = replace(items, weight=weight, counts=weight)
+    plain = family.fit(items).predict(new.features(), new.scores)
+    heavy = family.fit(weighted).predict(new.features(), new.scores)
+    for one, two in zip(plain, heavy, strict=True):
+        assert np.nanmean(two[:, 1]) > np.nanmean(one[:, 1]) + 0.02
+
+
+@pytest.mark.parametrize(
+    "family",
+    [*EVERY_FAMILY, CalibratorFamily("swc", get_calibrator("swc"))],
+    ids=lambda f: type(f).__name__,
+)
+def test_experts_leave_out_whole_groups(family, monkeypatch):
+    """No label of an item's group reaches its out-of-sample prediction."""
+    monkeypatch.setattr(kernel_machine, "_WIDTHS", (1.0,))
+    monkeypatch.setattr(kernel_machine, "_RIDGES", (1.0,))
+    groups = np.arange(60) // 3
+    items = items_of(60, 2, groups=groups)
+    before = family.fit(items).out_of_sample(items, folds_of(items))
+    own = np.flatnonzero(groups == 4)
+    flipped = with_label(items, own, 1 - items.codes[own])
+    after = family.fit(flipped).out_of_sample(flipped, folds_of(items))
+    for one, two in zip(before, after, strict=True):
+        np.testing.assert_allclose(one[own], two[own], atol=1e-12)
+        assert not np.allclose(one, two, equal_nan=True)
+
+
+@every_family
+def test_a_class_that_nobody_has_keeps_its_column(family):
+    items = items_of(60, 3)
+    items = items.with_codes(np.where(items.codes == 1, 0, items.codes))
+    for Q in family.fit(items).predict(items.features(), items.scores):
+        assert Q.shape == (60, 3)
+        assert np.nanmean(Q[:, 2]) == pytest.approx(np.mean(items.codes == 2), abs=0.2)
+        assert np.nanmean(Q[:, 1]) < 0.1
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        KernelFamily(with_model=False),
+        WideBoostingFamily(with_model=False),
+        ProximityFamily(n_estimators=10, with_model=False),
+        ForestVoteFamily(n_estimators=10, with_model=False),
+    ],
+    ids=lambda f: type(f).__name__,
+)
+def test_experts_without_the_model_do_not_see_it(family):
+    items = items_of(60, 2)
+    assert not family.uses_model
+    other = Scores.from_proba(np.random.default_rng(0).dirichlet([1, 1], 60), 1e-9)
+    one = family.fit(items).predict(items.features(), items.scores)
+    two = family.fit(replace(items, scores=other)).predict(items.features(), other)
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)

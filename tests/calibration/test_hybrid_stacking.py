@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from hetcal.calibration import BetaCalibration
 from hetcal.calibration.hybrid.recalibration import Recalibration
 from hetcal.calibration.hybrid.stacking import (
     cautious_share,
     convex_weights,
+    cross_fitted_blend,
     learned_weights,
     reliance,
 )
@@ -116,8 +118,8 @@ def test_a_large_gain_is_taken_on_few_items_too(n_classes):
     assert cautious_share(blend, base, items_of(codes, n_classes), 1.0) > 0.6
 
 
-def last_step(blend, items):
-    return Recalibration().fit(blend, items, folds_of(items), 1.0)
+def last_step(blend, items, caution=1.0):
+    return Recalibration().fit(blend, items, folds_of(items), caution)
 
 
 def test_last_step_keeps_to_a_temperature_where_that_is_enough():
@@ -175,3 +177,101 @@ def test_reliance_counts_groups():
     _, error_of_copies = reliance([other[copies]], final[copies], grouped, many, 0.0)
     # The pull towards equal weights counts items, so the blend differs a little.
     assert error_of_copies == pytest.approx(error, rel=0.15)
+
+
+def bound_of(share, blend, base, truth, caution):
+    """Mean plus errors of the difference to the base, with one imagined mistake, by a loop."""
+    mixed = (1 - share) * base + share * blend
+    differences = [
+        ((q - t) ** 2).sum() - ((b - t) ** 2).sum()
+        for q, b, t in zip(mixed, base, truth, strict=True)
+    ]
+    imagined = []
+    for q, b in zip(blend, base, strict=True):
+        label = b.argmax()
+        other = max((k for k in range(len(q)) if k != label), key=lambda k: q[k])
+        mistaken = q.copy()
+        mistaken[label], mistaken[other] = sorted((q[label], q[other]))
+        right = np.eye(len(q))[label]
+        new = (1 - share) * b + share * mistaken
+        imagined.append(((new - right) ** 2).sum() - ((b - right) ** 2).sum())
+    differences = np.array([*differences, np.mean(imagined)])
+    return differences.mean() + caution * differences.std() / np.sqrt(len(differences))
+
+
+@pytest.mark.parametrize("caution", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_share_is_that_of_a_loop(caution, n_classes):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, n_classes, 80)
+    truth = np.eye(n_classes)[codes]
+    base = rng.dirichlet(np.ones(n_classes), 80)
+    blend = np.clip(base + rng.normal(0.15, 0.3, (80, 1)) * (truth - base), 0, 1)
+    shares = np.linspace(0, 1, 41)
+    bounds = [bound_of(share, blend, base, truth, caution) for share in shares]
+    found = cautious_share(blend, base, items_of(codes, n_classes), caution)
+    assert found == pytest.approx(shares[np.argmin(bounds)])
+
+
+def test_the_share_does_not_grow_with_caution():
+    rng = np.random.default_rng(1)
+    items = items_of(rng.integers(0, 2, 60))
+    base = np.full((60, 2), 0.5)
+    blend = np.clip(base + rng.normal(0.15, 0.5, (60, 1)) * (items.onehot - base), 0, 1)
+    shares = [cautious_share(blend, base, items, c) for c in (0, 0.5, 1, 2, 4)]
+    assert shares == sorted(shares, reverse=True)
+    assert len(set(shares)) > 3
+
+
+def test_an_items_own_label_does_not_reach_its_blend():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 50)
+    items = items_of(codes)
+    folds = folds_of(items)
+    said = rng.dirichlet(np.ones(2), (4, 50))
+    before = cross_fitted_blend(said, items, folds)
+    for row in (3, 20):
+        flipped = codes.copy()
+        flipped[row] = 1 - codes[row]
+        after = cross_fitted_blend(said, items.with_codes(flipped), folds)
+        own = folds.number == folds.number[row]
+        np.testing.assert_array_equal(before[own], after[own])
+        assert not np.allclose(before[~own], after[~own])
+
+
+def test_reliance_is_unknown_up_to_two_errors_of_the_gain():
+    items = items_of(np.repeat([0, 1], 100))
+    truth = items.onehot
+    known = np.full((200, 2), 0.5)
+    for errors in (1.0, 1.9, 2.1, 4.0):
+        gain = 0.2 * (errors / np.sqrt(199) + np.tile([1.0, -1.0], 100))
+        # Brier of the frequencies is 1 / 2, that of q on the truth 2 (1 - q)^2.
+        wrong = np.sqrt((0.5 - gain) / 2)
+        honest = truth * (1 - wrong)[:, None] + (1 - truth) * wrong[:, None]
+        found = reliance([known], honest, items, folds_of(items), 1.0)
+        assert np.isfinite(found).all() == (errors > 2)
+
+
+def test_the_last_step_is_judged_out_of_sample():
+    """What was fitted to labels fits them better than not; only other labels can tell."""
+    taken = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        p = rng.uniform(0.05, 0.95, 60)
+        codes = (rng.random(60) < p).astype(np.int64)
+        step = last_step(np.column_stack([1 - p, p]), items_of(codes), 0.0)
+        taken += step.beta_ is not None
+    assert taken <= 6
+
+
+def test_the_last_step_is_a_temperature_then_a_map():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.6, 0.6, 2000)
+    codes = (rng.random(2000) < p).astype(np.int64)
+    odds = (p / (1 - p)) ** 0.5 / 3  # timid and lopsided
+    said = np.column_stack([1 / (1 + odds), odds / (1 + odds)])
+    step = last_step(said, items_of(codes))
+    sharpened = said**step.inverse_temperature_
+    sharpened /= sharpened.sum(axis=1, keepdims=True)
+    beta = BetaCalibration().fit(None, codes, y_proba=sharpened)
+    np.testing.assert_allclose(step.apply(said), beta.predict_proba(y_proba=sharpened), atol=1e-9)

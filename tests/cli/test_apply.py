@@ -192,6 +192,33 @@ def test_json_counts_flags(call, folder, new, tmp_path, capsys):
     assert call(*arguments, "-") == 2
 
 
+def test_flags_are_counted_over_all_batches(call, folder, new, tmp_path, capsys):
+    new = new.reset_index(drop=True)
+    new.loc[[0, 1, 140], "region"] = "west"
+    new.loc[[3, 50], "age"] = np.nan
+    new.to_csv(tmp_path / "new.csv", index=False)
+    found = []
+    for batch_rows in (1000, 20):
+        out = tmp_path / f"{batch_rows}.csv"
+        arguments = ("--json", "--batch-rows", batch_rows, "-o", out)
+        assert call("apply", folder / "swc.hetcal", tmp_path / "new.csv", *arguments) == 0
+        facts = json.loads(capsys.readouterr().out)
+        written = pd.read_csv(out, keep_default_na=False)["flags"]
+        assert facts["flags"] == {f: written.str.contains(f).sum() for f in facts["flags"]}
+        found.append(facts["flags"])
+    assert found[0] == found[1]
+    assert (found[0]["unknown_category"], found[0]["missing_features"]) == (3, 2)
+
+
+def test_rows_are_numbered_through_all_batches(call, folder, new, tmp_path, capsys):
+    new = new.reset_index(drop=True)
+    new.loc[44, ["p_paid back", "p_default"]] = np.nan
+    new.to_csv(tmp_path / "new.csv", index=False)
+    arguments = (tmp_path / "new.csv", "--batch-rows", 20, "-o", tmp_path / "out.csv")
+    assert call("apply", folder / "global.hetcal", *arguments) == 2
+    assert "nothing in row 45 (counted from 1)" in " ".join(capsys.readouterr().err.split())
+
+
 def test_what_does_not_fit_is_refused(call, folder, new, tmp_path, capsys):
     path, out = tmp_path / "new.csv", tmp_path / "out.csv"
     arguments = ("apply", folder / "swc.hetcal", path, "-o", out)

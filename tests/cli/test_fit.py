@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from hetcal import load
@@ -102,6 +103,60 @@ def test_global_honest_figures_are_not_those_of_the_fit(call, loans, tmp_path, c
     truth = few["outcome"].to_numpy()[:, None] == calibrator.classes_[None, :]
     seen = ((calibrator.predict_proba(y_proba=P) - truth) ** 2).sum(axis=1).mean()
     assert honest > seen + 0.02
+
+
+@pytest.mark.parametrize("role", ["weight", "groups"])
+def test_printed_figures_know_weights_and_groups(call, loans, tmp_path, capsys, role):
+    table = loans.head(90).assign(own=np.arange(90) // 3 + 1)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    out = tmp_path / "m.hetcal"
+    options = ["--features", "age,region", "--method", "swc", f"--{role}", "own", "-q", "-o", out]
+    assert call("fit", tmp_path / "table.csv", *ROLES, *options) == 0
+    printed = [float(number) for number in re.findall(r"[-+]?0\.\d{4}", capsys.readouterr().out)]
+    calibrator = load(out)
+    truth = table["outcome"].to_numpy()[:, None] == calibrator.classes_[None, :]
+    P = table[["p_paid back", "p_default"]].to_numpy()
+    before = ((P - truth) ** 2).sum(axis=1)
+    after = ((calibrator.out_of_sample_proba_ - truth) ** 2).sum(axis=1)
+    share = table["own"].to_numpy(float) if role == "weight" else np.ones(90)
+    share /= share.sum()
+    change = after - before
+    deviations = share * (change - share @ change)
+    if role == "groups":
+        deviations = np.bincount(table["own"] - 1, deviations)
+    n = len(deviations)
+    error = np.sqrt((deviations**2).sum() * n / (n - 1))
+    expected = [share @ before, share @ after, share @ change, error]
+    assert printed == pytest.approx(expected, abs=6e-5)
+
+
+def loans_with(n, seed, shift):
+    """Return a table whose probabilities are right, but for a shift of what happened."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.1, 0.9, n)
+    happened = rng.random(n) < np.clip(p + shift, 0, 1)
+    return pd.DataFrame({"p_no": 1 - p, "p_yes": p, "outcome": np.where(happened, "yes", "no")})
+
+
+@pytest.mark.parametrize(
+    ("table", "method", "errors", "said"),
+    [
+        (loans_with(300, 0, 0.4), "vector", (-99, -2), ""),
+        (loans_with(60, 0, 0.0), "vector", (-2, 0), "No clear gain"),
+        (loans_with(60, 1, 0.0), "isotonic", (1, 2), "No clear gain"),
+        (loans_with(30, 3, 0.0), "histogram", (2, 99), "The probabilities get worse"),
+    ],
+    ids=["gain", "no clear gain", "hardly worse", "worse"],
+)
+def test_a_verdict_needs_two_errors(call, tmp_path, capsys, table, method, errors, said):
+    table.to_csv(tmp_path / "table.csv", index=False)
+    out = tmp_path / "m.hetcal"
+    assert call("fit", tmp_path / "table.csv", *ROLES, "--method", method, "-o", out) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    change, error = (float(v) for v in re.search(r"\((.0\.\d+) ± (0\.\d+)\)", shown).groups())
+    assert errors[0] < change / error < errors[1]
+    for verdict in ("No clear gain", "The probabilities get worse"):
+        assert (verdict in shown) == (verdict == said)
 
 
 HOSTILE = {

@@ -28,13 +28,24 @@ from hetcal.diagnosis.advise import judged
 from hetcal.diagnosis.measurements import Gain
 
 
-def quick(data, y_proba=None, **options) -> Advice:
-    """Advise with a small hybrid, which is most of the time otherwise."""
-    P = data.y_proba if y_proba is None else y_proba
+@pytest.fixture(autouse=True)
+def _small_hybrids(small_hybrids):
+    with small_hybrids():
+        yield
+
+
+def small_hybrid(data, P):
+    """Return a hybrid with few trees, which takes most of the time otherwise."""
     hybrid = hetcal.HybridCalibrator(["forests", "proximity"], n_estimators=40)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HetcalWarning)
-        hybrid.fit(data.X, data.y, y_proba=P)
+        return hybrid.fit(data.X, data.y, y_proba=P)
+
+
+def quick(data, y_proba=None, hybrid=None, **options) -> Advice:
+    """Advise with a small hybrid."""
+    P = data.y_proba if y_proba is None else y_proba
+    hybrid = small_hybrid(data, P) if hybrid is None else hybrid
     return hetcal.advise(data.X, data.y, y_proba=P, hybrid=hybrid, **options)
 
 
@@ -173,11 +184,12 @@ def test_gains_are_differences_of_honest_scores(go_local, hidden):
     assert go_local.expected_brier == pytest.approx(brier)
 
 
-def test_progress_and_repetition(hidden, go_local):
+def test_progress_and_repetition():
+    data = make_hidden_heterogeneity(80, heterogeneity=1.0, random_state=1)
     steps = []
-    again = quick(hidden, progress=lambda done, total: steps.append((done, total)))
+    once = quick(data, progress=lambda done, total: steps.append((done, total)))
     assert steps == [(k, 5) for k in range(1, 6)]
-    pd.testing.assert_frame_equal(again.frame(), go_local.frame())
+    pd.testing.assert_frame_equal(quick(data).frame(), once.frame())
 
 
 def test_tables_weights_groups_and_class_names():
@@ -230,10 +242,11 @@ def test_training_rows_are_noticed():
     assert "training-rows" not in codes(slice(150, 300))
 
 
-def test_another_class_balance_is_noticed_and_corrected(calibrated):
+def test_another_class_balance_is_noticed_and_corrected(calibrated, leave_it):
     new = calibrated.sample(3000, random_state=5)
     kept = (new.y == 0) | (np.random.default_rng(0).uniform(size=3000) < 0.2)
-    advice = quick(calibrated, X_new=new.X[kept], y_proba_new=new.y_proba[kept])
+    hybrid = leave_it.evidence.hybrid
+    advice = quick(calibrated, hybrid=hybrid, X_new=new.X[kept], y_proba_new=new.y_proba[kept])
     (warning,) = [w for w in advice.warnings if w.code == "class-balance"]
     assert "correct_prior" in warning.text
     assert "correct_prior" in advice.call
@@ -243,9 +256,9 @@ def test_another_class_balance_is_noticed_and_corrected(calibrated):
     assert ((q - truth) ** 2).mean() < ((new.y_proba[kept] - truth) ** 2).mean()
 
 
-def test_the_same_class_balance_is_not(calibrated):
+def test_the_same_class_balance_is_not(calibrated, leave_it):
     new = calibrated.sample(1000, random_state=6)
-    advice = quick(calibrated, y_proba_new=new.y_proba)
+    advice = quick(calibrated, hybrid=leave_it.evidence.hybrid, y_proba_new=new.y_proba)
     assert not advice.prior_shift.shifted.any()
     assert "correct_prior" not in advice.call
 

@@ -79,6 +79,16 @@ def test_what_is_not_known_is_open():
     assert Case(np.nan, 0.1, np.nan, 0.01).answer is UNSURE
 
 
+def test_enough_items_hold_enough_of_the_second_most_frequent_class():
+    y = np.repeat([0, 1, 2], [180, 15, 5])
+    items = items_of(y, np.full((200, 3), 1 / 3))
+    assert enough_items(items, share=100.0) == 670  # 50 of 15 in 200
+    frequent = items_of(np.repeat([0, 1, 2], [90, 80, 30]), np.full((200, 3), 1 / 3))
+    assert enough_items(frequent, share=100.0) == 400  # twice as many as there are
+    # So that a gain of this share is found, and its absence seen: (2 * 1.645)^2 * 2 / share.
+    assert enough_items(frequent, share=0.01) == 2200
+
+
 def test_the_least_that_is_measured():
     assert too_little_to_start(39, 19)
     assert too_little_to_start(1000, 4)

@@ -48,6 +48,13 @@ class Records(Uncalibrated):
         return super().fit(X, y, y_proba=y_proba, sample_weight=sample_weight)
 
 
+class Swapped(Uncalibrated):
+    """Says the opposite."""
+
+    def _apply_map(self, scores):
+        return scores.proba[:, ::-1]
+
+
 class Complains(Uncalibrated):
     """Warns at every fit, each time in other words."""
 
@@ -488,3 +495,45 @@ def test_one_method_is_a_method(data):
         data.X, data.y, y_proba=data.y_proba, methods="temperature", baselines=False, n_repeats=1
     )
     assert repr(comparison).startswith("Comparison of 1 method on 300 items, 5 splits.")
+
+
+def test_an_item_that_is_tested_twice_counts_once():
+    data = make_hidden_heterogeneity(90, random_state=0)
+    rows = np.arange(90)
+    tests = [rows[:40], rows[20:90]]  # 20 items twice
+    splits = [(np.setdiff1d(rows, test), test) for test in tests]
+    found = compare(
+        data.X,
+        data.y,
+        y_proba=data.y_proba,
+        methods=["uncalibrated"],
+        baselines=False,
+        cv=splits,
+        n_bootstrap=5,
+    ).table()
+    assert found["ece"]["uncalibrated"] == pytest.approx(
+        expected_calibration_error(data.y, data.y_proba)
+    )
+    assert found["brier"]["uncalibrated"] == pytest.approx(brier_score(data.y, data.y_proba))
+
+
+def test_the_best_of_each_metric():
+    data = make_hidden_heterogeneity(80, random_state=0)
+    found = compare(
+        data.X,
+        data.y,
+        y_proba=data.y_proba,
+        methods={"right": Uncalibrated(), "wrong": Swapped()},
+        baselines=["forest on X"],
+        cv=2,
+        n_repeats=1,
+        n_bootstrap=5,
+    )
+    table = found.table()
+    for metric in ("brier", "log_loss", "ece"):
+        assert found.best(metric) == table[metric].idxmin()
+    assert found.best("accuracy") == table["accuracy"].idxmax()
+    assert found.best("accuracy", baselines=False) == "right"
+    frame = found.frame().query("metric == 'accuracy'").set_index("method")
+    assert frame["best"].idxmax() == table["accuracy"].idxmax()
+    assert (frame["difference"] <= 0).all()

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import t as student_t
 
 from hetcal.heterogeneity.cells import Balls, auto_radius, net_of_cells, smoothing_weights
 from hetcal.heterogeneity.direction import residual_direction, score_terms, studentised
@@ -62,6 +63,16 @@ def test_smoothing_weights_prefer_what_is_near():
     assert (weights.argmax(axis=1) == [0, 1]).all()
 
 
+def test_smoothing_weights_are_gaussian_in_the_hellinger_distance():
+    rng = np.random.default_rng(0)
+    centres, at = rng.dirichlet(np.ones(3), 6), rng.dirichlet(np.ones(3), 4)
+    found = smoothing_weights(centres, at, 0.4)
+    for row, point in zip(found, at, strict=True):
+        squared = [((np.sqrt(point) - np.sqrt(c)) ** 2).sum() / 2 for c in centres]
+        expected = np.exp(-np.array(squared) / (2 * 0.1**2))  # a quarter of the radius
+        np.testing.assert_allclose(row, expected / expected.sum(), atol=1e-12)
+
+
 @pytest.mark.parametrize(("n", "expected"), [(5000, 0.1), (20, 0.5)])
 def test_automatic_radius_grows_when_items_are_few(n, expected):
     p = np.linspace(0.01, 0.99, n)
@@ -84,6 +95,18 @@ def test_student_p_values_are_uniform_under_the_null():
     p = null_p_values(rng.normal(size=4000), rng.normal(size=(4000, 19)))
     assert abs((p < 0.05).mean() - 0.05) < 0.012
     assert np.isnan(null_p_values(np.ones(2), np.ones((2, 2)))).all()
+
+
+def test_rank_p_values_count_ties_against_the_observed():
+    null = np.repeat([[1.0, 2.0]], [100, 99], axis=1)
+    p = null_p_values(np.array([1.0, 1.5, 2.0, 3.0, np.nan]), np.repeat(null, 5, axis=0))
+    np.testing.assert_allclose(p, [200 / 200, 100 / 200, 100 / 200, 1 / 200, np.nan])
+
+
+def test_student_p_values_by_hand():
+    null = np.array([[0.0, 1.0, 2.0, 3.0, 4.0]])
+    t = (5.0 - 2.0) / (np.sqrt(2.5) * np.sqrt(1 + 1 / 5))
+    assert null_p_values(np.array([5.0]), null)[0] == pytest.approx(student_t.sf(t, 4))
 
 
 def test_labels_are_drawn_from_their_rows():
@@ -124,6 +147,25 @@ def test_studentised_statistic_against_loops():
             np.testing.assert_allclose(plain[j, b], v.sum() / np.sqrt(variance))
             squares = sum(v[groups[members] == g].sum() ** 2 for g in range(20))
             np.testing.assert_allclose(grouped[j, b], v.sum() / np.sqrt(max(variance, squares)))
+
+
+@pytest.mark.parametrize("fold", [None, "three"])
+def test_an_items_own_label_does_not_reach_its_direction(fold):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(90, 2)).astype(np.float32)
+    codes = rng.integers(0, 2, 90)
+    folds = None if fold is None else np.arange(90) % 3
+
+    def direction(codes):
+        return residual_direction(Z, codes, np.eye(2)[codes] - 0.4, fold=folds)
+
+    before = direction(codes)
+    for row in (4, 50):
+        flipped = codes.copy()
+        flipped[row] = 1 - codes[row]
+        after = direction(flipped)
+        np.testing.assert_allclose(after[row], before[row], atol=1e-12)
+        assert not np.allclose(after, before, atol=1e-6)
 
 
 @pytest.mark.parametrize("fold", [None, "two"])

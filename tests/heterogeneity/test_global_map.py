@@ -116,3 +116,25 @@ def test_saturated_probabilities_and_a_missing_class():
     fitted = fit_flexible_map(L, codes, np.ones(100)).apply(L)
     assert np.isfinite(fitted).all()
     np.testing.assert_allclose(fitted[:, 0].mean(), (codes == 0).mean(), atol=0.05)
+
+
+def test_the_identity_leaves_probabilities_as_they_are():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 80)
+    codes = np.array([rng.choice(3, p=p) for p in P])
+    observed = CrossFittedMap(np.log(P), codes, np.ones(80), np.arange(80) % 4)
+    identity = observed.of_the_identity(np.log(P))
+    np.testing.assert_allclose(identity.fitted, P)
+    np.testing.assert_array_equal(identity.proba, observed.proba)
+
+
+@pytest.mark.parametrize("K", [2, 5, 31])
+def test_all_but_the_shared_slope_is_pulled_to_zero(K):
+    L, _, codes = law(60, K)
+    fitted = fit_flexible_map(L, codes, np.ones(60))
+    ridge = fitted.basis.ridge
+    assert ridge.shape == fitted.theta.shape
+    assert ridge[0] < 1e-6 < 0.1 < ridge[1:].min()
+    # So that items count the more the more there are of them.
+    heavy = fit_flexible_map(L, codes, np.full(60, 100.0)).theta
+    assert np.linalg.norm(fitted.theta[1:]) < np.linalg.norm(heavy[1:])

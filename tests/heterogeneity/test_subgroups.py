@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest, norm
 
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import HiddenHeterogeneity, find_subgroups
@@ -96,6 +97,30 @@ def test_by_reports_every_group_of_the_user(tmp_path):
     assert both["n"].sum() == 1000
     with pytest.raises(ValueError, match=r"columns that X does not have: \['city'\]"):
         hidden.subgroups(by=["city"])
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_numbers_of_a_group_by_hand(K):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"region": rng.choice(["north", "south"], 120)})
+    P = rng.dirichlet(np.ones(K), 120)
+    y = np.array([rng.choice(K, p=p) for p in P])
+    hidden = HiddenHeterogeneity(n_null=0, n_estimators=2, radius=1.0).fit(table, y, y_proba=P)
+    report = hidden.subgroups(by="region").set_index(["rule", "class"])
+    for (rule, k), row in report.iterrows():
+        inside = (table["region"] == rule.split(" = ")[1]).to_numpy()
+        residual = (y == k)[inside] - P[inside, k]
+        error = residual.std(ddof=1) / np.sqrt(inside.sum())
+        repair = K / (K - 1) * inside.mean() * (residual.mean() ** 2 - error**2)
+        assert row["gain"] == pytest.approx(repair)
+        assert row["p_value"] == pytest.approx(2 * norm.sf(abs(residual.mean()) / error))
+        low, high = proportion_interval((y == k)[inside].sum(), inside.sum())
+        assert (row["low"], row["high"]) == pytest.approx((low, high))
+
+
+def proportion_interval(successes, n):
+    found = binomtest(int(successes), int(n)).proportion_ci(method="wilson")
+    return found.low, found.high
 
 
 def test_estimator_takes_other_items_too():

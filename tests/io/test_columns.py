@@ -273,6 +273,9 @@ def test_features_drop_groups_weight_by_and_time():
     table.loc[4, "patient"] = np.nan
     with pytest.raises(InputError, match=r"'patient' \(groups\) is empty in row 5"):
         read(table, groups="patient")
+    table.loc[[0, 2], "outcome"] = None  # rows that are left out are counted all the same
+    with pytest.raises(InputError, match=r"'patient' \(groups\) is empty in row 5 \("):
+        read(table, groups="patient")
 
 
 @pytest.mark.parametrize(
@@ -443,3 +446,40 @@ def test_an_infinite_feature_is_named_by_row_and_column():
     table.loc[7, "a"] = np.inf
     with pytest.raises(InputError, match="'a' holds an infinite number in row 8 of those with a"):
         read_problem(table, **columns)
+
+
+def test_weights_and_groups_follow_the_rows_that_are_kept():
+    table = loans().assign(w=np.arange(N) + 1.0, patient=np.arange(N) // 3)
+    table.loc[[0, 7], "outcome"] = None
+    problem = read(table, weight="w", groups="patient", by="region")
+    kept = np.setdiff1d(np.arange(N), [0, 7])
+    assert problem.rows.tolist() == kept.tolist()
+    np.testing.assert_array_equal(problem.weight, kept + 1.0)
+    assert problem.groups.tolist() == [str(row // 3) for row in kept]
+    assert problem.by["region"].tolist() == table["region"][kept].tolist()
+
+
+def test_a_new_level_of_any_column_is_noticed():
+    table = loans().assign(colour=np.where(np.arange(N) % 2, "red", "blue"))
+    roles = read(table).roles
+    assert list(roles.levels) == ["region", "colour"]
+    new = table.head(4).copy()
+    new.loc[0, "region"] = "west"
+    new.loc[1, "colour"] = "green"
+    new.loc[2, ["region", "colour"]] = ["west", "green"]
+    assert roles.items(new).unknown_category.tolist() == [True, True, True, False]
+    new.loc[:1, ["region", "colour"]] = None  # missing is not unknown
+    items = roles.items(new)
+    assert items.unknown_category.tolist() == [False, False, True, False]
+    assert items.missing_features.tolist() == [True, True, False, False]
+
+
+def test_a_later_label_that_could_be_either_class_is_refused():
+    table = loans(classes=("Yes", "yes"))
+    roles = read(table).roles
+    y, known = roles.labels(pd.DataFrame({"outcome": ["yes", "Yes", None, " yes "]}))
+    assert y[known].tolist() == ["yes", "Yes", "yes"]
+    with pytest.raises(InputError, match="holds 'YES'"):
+        roles.labels(pd.DataFrame({"outcome": ["YES"]}))
+    clear = read(loans(classes=("no", "yes"))).roles
+    assert clear.labels(pd.DataFrame({"outcome": ["YES", " No"]}))[0].tolist() == ["yes", "no"]

@@ -170,6 +170,30 @@ def test_impossible_arrays(entry, path):
         hetcal.load(path)
 
 
+def _root(node, arrays=()):
+    return json.dumps({"arrays": list(arrays), "root": node}).encode()
+
+
+def test_text_wider_than_its_array_is_refused(path):
+    rewrite(path, {}, [], text=_root({"$": "strings", "width": 2, "values": ["no", "yes"]}))
+    with pytest.raises(hetcal.FileFormatError, match="impossible width"):
+        hetcal.load(path)
+
+
+@pytest.mark.parametrize("index", [-1, 10_000, 0.0, True, None])
+def test_an_array_that_is_not_there_is_refused(path, index):
+    def edit(state, arrays):
+        for name in list(state):
+            if isinstance(state[name], dict) and state[name].get("$") == "array":
+                state[name]["index"] = index
+                return
+        state["random_state"] = {"$": "array", "index": index}
+
+    change(path, edit)
+    with pytest.raises(hetcal.FileFormatError, match="which is not there"):
+        hetcal.load(path)
+
+
 @pytest.mark.parametrize("depth", [100, 100_000])
 def test_deep_nesting(depth, path):
     text = b'{"arrays":[],"root":' + b"[" * depth + b"]" * depth + b"}"

@@ -14,6 +14,7 @@ from scipy import sparse
 
 import hetcal
 from hetcal.io import describe
+from hetcal.io.tree import Decoder, Encoder
 from hetcal.kernels import core_name, use_core
 from hetcal.similarity import EuclideanSimilarity, ForestProximity
 
@@ -281,3 +282,10 @@ def test_wide_boosting(n_classes, tmp_path):
     np.testing.assert_array_equal(
         without.predict_proba(X, y_proba=P), hybrid.predict_proba(X, y_proba=P)
     )
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, -0.0, 1e-320])
+def test_single_floats_of_any_kind_survive(value):
+    there = Encoder()
+    tree = json.loads(json.dumps(there.encode([value, (value,), {"a": value}], "values")))
+    np.testing.assert_equal(Decoder(there.arrays).decode(tree), [value, (value,), {"a": value}])

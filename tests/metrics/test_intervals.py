@@ -105,6 +105,26 @@ def test_calibration_errors_are_centred_on_their_value():
     assert 0 <= centred.low < centred.value < centred.high
 
 
+def test_a_calibration_error_is_never_said_to_be_below_zero():
+    """An error of exactly 0: resamples centred on it lie on both sides."""
+    y, p = [0, 1] * 20, [0.5] * 40
+    for metric in (expected_calibration_error, smooth_calibration_error):
+        value, low, high = bootstrap_interval(metric, y, p, n_bootstrap=50)
+        assert (value, low) == pytest.approx((0.0, 0.0), abs=1e-12)
+        assert low >= 0
+        assert high > 0.01
+    rows = evaluate(y, p, n_bootstrap=50).filter(regex="^ece|^smooth", axis=0)
+    assert (rows["low"] >= 0).all()
+    assert len(rows) == 6
+
+
+def test_a_difference_of_calibration_errors_may_be_below_zero():
+    y, p = sample(n=300)
+    table = evaluate(y, {"right": p, "shy": 0.5 * p + 0.25}, baseline="shy", n_bootstrap=50)
+    right = table[table["method"] == "right"].loc["ece_top_label"]
+    assert right["difference_low"] < right["difference_high"] < 0
+
+
 def test_debiased_l2_interval_covers_the_truth():
     def covered(slope, truth):
         found = 0

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import hetcal
+from hetcal.monitor import window
 from hetcal.plotting import MonitorDisplay
 
 
@@ -361,3 +362,54 @@ def test_wrong_input_is_said(swc, data, watch):
     few = hetcal.SimilarityCalibrator().fit(cal.X[:12], cal.y[:12], y_proba=cal.y_proba[:12])
     with pytest.raises(ValueError, match="at least 20"):
         hetcal.SupportMonitor(few).fit()
+
+
+def test_groups_share_the_rate_of_false_alarms(watch, data):
+    """One item at a time: a name alarms when its evidence passes the bound, and not before."""
+    monitor = watch(max_groups=20, alarm_rate=0.05)
+    moved = data.new.X.copy()
+    moved[:, -1] += 4
+    south = np.flatnonzero(data.new_by == "south")
+    bound = np.log10(2 * 20 / 0.05)
+    between = 0
+    for row in south[:80]:
+        item = slice(row, row + 1)
+        monitor.update(moved[item], y_proba=data.new.y_proba[item], by=data.new_by[item])
+        named = monitor.groups().query("kind == 'by'").set_index("name").loc["south"]
+        assert named["alarm"] == (named["log10_evidence"] >= bound)
+        between += bool(monitor.summary()["log10_bound"] < named["log10_evidence"] < bound)
+        if named["alarm"]:
+            break
+    assert named["alarm"]
+    assert between  # it had passed the bound of all items before
+    assert monitor.summary()["log10_bound"] == pytest.approx(np.log10(2 / 0.05))
+
+
+@pytest.mark.parametrize("distance", ["nearest", None])
+def test_scores_share_the_rate_of_the_window(watch, data, distance):
+    monitor = watch(distance=distance, window=50)
+    monitor.update(data.new.X[:50], y_proba=data.new.y_proba[:50])
+    largest = max(tail.sum() for tail in monitor.stream_.tails)
+    rate = monitor.alarm_rate / 2 / len(monitor.scores_)
+    assert monitor.frame()["window"][0] == pytest.approx(
+        largest / window.bound(50, monitor.horizon, rate)
+    )
+
+
+def test_labels_are_compared_with_those_of_the_calibration_items(watch, data):
+    monitor = watch()
+    X, P, y = data.new.X[:100], data.new.y_proba[:100], data.new.y[:100]
+    monitor.update(X, y_proba=P, y=y)
+    swc = monitor.calibrator_
+
+    def excess(Q, labels):
+        """Return the mean surplus of right top labels, and the variance of that mean."""
+        top = Q.max(axis=1)
+        right = swc.classes_[Q.argmax(axis=1)] == labels
+        return np.mean(right - top), np.sum(top * (1 - top)) / len(Q) ** 2
+
+    new = excess(swc.predict_proba(X, y_proba=P), y)
+    old = excess(swc.out_of_sample_proba_, data.cal.y)
+    z = (new[0] - old[0]) / np.sqrt(new[1] + old[1])
+    assert monitor.summary()["labels"]["accuracy"]["z"] == pytest.approx(z)
+    assert monitor.frame()["accuracy_z"][0] == pytest.approx(z)

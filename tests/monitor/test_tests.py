@@ -188,3 +188,21 @@ def test_label_sums_expect_what_the_probabilities_say():
     assert np.abs(np.mean(z, axis=0)).max() < 0.25
     assert np.abs(np.std(z, axis=0) - 1).max() < 0.15
     assert np.isnan(LabelSums.empty(3).excess_over(sums)[1]).all()
+
+
+def test_an_excess_is_as_far_from_the_usual_as_the_usual_from_it():
+    """Both sets of labels are drawn, so both add to the deviation."""
+    rng = np.random.default_rng(0)
+    few, many = LabelSums.empty(3), LabelSums.empty(3)
+    few.add(rng.dirichlet([1, 1, 1], 20), rng.integers(0, 3, 20))
+    many.add(rng.dirichlet([1, 1, 1], 300), rng.integers(0, 3, 300))
+    np.testing.assert_allclose(few.excess_over(many)[1], -many.excess_over(few)[1])
+    alone = few.excess_over(LabelSums(300, many.excess, np.zeros(5)))[1]
+    assert (np.abs(few.excess_over(many)[1]) < np.abs(alone)).all()
+
+
+def test_tied_p_values_take_their_part_of_the_tie():
+    """With all values equal a p-value is uniform: it is the draw itself."""
+    uniform = np.array([0.0, 0.25, 0.5, 0.999])
+    np.testing.assert_allclose(p_values(np.zeros(7), np.zeros(4), uniform), uniform)
+    np.testing.assert_allclose(p_values(np.array([0.0, 1.0, 1.0]), np.ones(1), [0.5]), [2.5 / 4])

@@ -14,8 +14,8 @@ from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.fitting import cross_fitted, fitted_to
 from hetcal.data import CalibrationSet, Scores
 from hetcal.kernels.preserve import keep_top
-from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.metrics.scores import brier_losses
+from hetcal.metrics.standard_errors import mean_and_error
 
 
 def _inner_has(name: str):

@@ -189,8 +189,8 @@ class _Fit:
         import numpy as np
 
         from hetcal.calibration.fitting import out_of_sample_proba
-        from hetcal.metrics.standard_errors import mean_and_error
         from hetcal.metrics.scores import brier_losses
+        from hetcal.metrics.standard_errors import mean_and_error
 
         items = self.problem.items
         with warnings.catch_warnings():

@@ -34,8 +34,8 @@ from hetcal.heterogeneity.direction import score_terms
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.null import draw_labels, null_p_values
 from hetcal.heterogeneity.subgroups import COLUMNS, subgroups_of
-from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.metrics.scores import brier_losses
+from hetcal.metrics.standard_errors import mean_and_error
 
 Z95, ONE_SIDED_95 = 1.96, 1.645
 N_STEPS = 5

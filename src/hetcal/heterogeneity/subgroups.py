@@ -36,7 +36,7 @@ from hetcal.heterogeneity.conditions import (
 )
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.null import benjamini_hochberg
-from hetcal.kernels.intervals import wilson_interval
+from hetcal.kernels.intervals import effective_size, wilson_interval
 from hetcal.kernels.simplex import log_probabilities, zero_floor
 
 Vector = NDArray[np.float64]
@@ -133,7 +133,8 @@ def find_subgroups(
         - ``n``: members among the items measured;
         - ``predicted``, ``observed``: the model's mean probability of the class, and how often it
           happened;
-        - ``low``, ``high``: 95 % interval (Wilson) of ``observed``;
+        - ``low``, ``high``: 95 % interval (Wilson) of ``observed``, wider where ``groups`` make
+          it so;
         - ``gap``: ``observed - predicted``;
         - ``gain``: estimated improvement of the Brier score over all items, when the gap is
           repaired;
@@ -381,7 +382,9 @@ def _row(
     error = _error(outcome - items.P[inside, k], share, items, inside)
     after = float(share @ (outcome - items.p_g[inside, k]))
     error_after = _error(outcome - items.p_g[inside, k], share, items, inside)
-    low, high = wilson_interval(np.array([observed]), np.array([1 / (share**2).sum()]))
+    groups = None if items.groups is None else items.groups[inside]
+    n_effective = effective_size(outcome, share, groups)
+    low, high = wilson_interval(np.array([observed]), np.array([n_effective]))
     K = items.P.shape[1]
     return {
         "class": classes.tolist()[k],
@@ -412,6 +415,7 @@ def _error(residual: Vector, share: Vector, items: _Labelled, inside: NDArray[np
     terms = share * (residual - share @ residual)
     if items.groups is not None:
         terms = np.bincount(items.groups[inside], weights=terms).astype(np.float64)
+        share = np.bincount(items.groups[inside], weights=share).astype(np.float64)
     n = 1 / (share**2).sum()
     return float(max(np.sqrt((terms**2).sum() * n / max(n - 1, 1)), 0.5 / n))
 

@@ -16,7 +16,7 @@ from hetcal.diagnosis.measurements import Measurements
 from hetcal.diagnosis.scoring import METRICS, score
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.subgroups import report_groups
-from hetcal.kernels.intervals import wilson_interval
+from hetcal.kernels.intervals import effective_size, wilson_interval
 from hetcal.metrics import expected_calibration_error
 from hetcal.metrics.ece import bin_of
 from hetcal.metrics.standard_errors import mean_and_error
@@ -99,7 +99,9 @@ def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> m
         inside = place == b
         share = weight[inside] / weight[inside].sum()
         observed = float(share @ happened[inside])
-        low, high = wilson_interval(np.array([observed]), np.array([1 / (share**2).sum()]))
+        groups = None if items.groups is None else items.groups[rows][inside]
+        n_effective = effective_size(happened[inside], share, groups)
+        low, high = wilson_interval(np.array([observed]), np.array([n_effective]))
         bins.append(
             model.Bin(
                 float(share @ said[inside]),

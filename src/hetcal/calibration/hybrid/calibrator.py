@@ -26,8 +26,8 @@ from hetcal.calibration.hybrid.stacking import (
 )
 from hetcal.calibration.out_of_sample_support import OutOfSampleSupport, Reference
 from hetcal.data import CalibrationSet, Folds, Scores
-from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.metrics.scores import brier_losses
+from hetcal.metrics.standard_errors import mean_and_error
 
 _BASE = "mean-of-maps"
 _N_FOLDS = 5

@@ -12,8 +12,8 @@ from hetcal.calibration.beta import BetaCalibration
 from hetcal.data import CalibrationSet, Folds, Scores, out_of_sample
 from hetcal.kernels.scaling import apply_softmax_map, fit_temperature, smoothed_targets
 from hetcal.kernels.simplex import log_probabilities
-from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.metrics.scores import log_losses
+from hetcal.metrics.standard_errors import mean_and_error
 
 _FLOOR = 1e-9
 _LEAST_LIKELIHOOD = 1e-6

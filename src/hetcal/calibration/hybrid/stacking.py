@@ -9,8 +9,8 @@ from scipy.optimize import nnls
 
 from hetcal._typing import Matrix, Rows
 from hetcal.data import CalibrationSet, Folds, out_of_sample
-from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.metrics.scores import brier_losses
+from hetcal.metrics.standard_errors import mean_and_error
 
 # Weight of the equation "the weights sum to one" in the least squares; they are normalised after.
 _SUM_TO_ONE = 1e3
@@ -86,10 +86,11 @@ def cautious_share(blend: Matrix, base: Matrix, items: CalibrationSet, caution: 
 
     To the calibration items one imagined item is added on which base is right and blend is not:
     few items without an error do not prove that there are none, and a blend that looks perfect on
-    50 items may be wrong on one new item in 50.
+    50 items may be wrong on one new item in 50. Of items in groups one group is imagined.
     """
-    weight = items.counts
-    total = weight.sum() + 1.0
+    weight, groups = items.counts, items.groups
+    extra = 1.0 if groups is None else weight.sum() / np.unique(groups).shape[0]
+    total = weight.sum() + extra
     right, mistaken = _imagined_mistakes(base, blend)
     base_loss = brier_losses(base, items.codes)
     imagined_base_loss = brier_losses(base, right)
@@ -99,12 +100,12 @@ def cautious_share(blend: Matrix, base: Matrix, items: CalibrationSet, caution: 
         imagined = float(
             np.mean(brier_losses((1 - share) * base + share * mistaken, right) - imagined_base_loss)
         )
-        mean = (float(weight @ loss) + imagined) / total
-        away = weight * (loss - mean)
-        if items.groups is not None:  # items of one group are not independent
-            away = np.bincount(items.groups, away)
-        variance = (float(away @ away) + (imagined - mean) ** 2) / total**2
-        bound = mean + caution * np.sqrt(variance)
+        mean = (float(weight @ loss) + extra * imagined) / total
+        apart = weight * (loss - mean)
+        if groups is not None:  # items of one group are not independent
+            apart = np.bincount(groups, apart)
+        apart = np.append(apart, extra * (imagined - mean))
+        bound = mean + caution * np.sqrt(apart @ apart) / total
         if bound < best_bound:
             best, best_bound = float(share), bound
     return best
