@@ -186,8 +186,9 @@ def test_errors_of_learning_curves(once, copied):
     np.testing.assert_allclose(many, one, rtol=0.35)
 
 
-def items_of(s):
-    return CalibrationSet.check(s.X, s.y, y_proba=s.P, groups=s.groups, caller="test")
+def items_of(s, grouped=True):
+    groups = s.groups if grouped else None
+    return CalibrationSet.check(s.X, s.y, y_proba=s.P, groups=groups, caller="test")
 
 
 def test_gains_and_bounds_of_the_advice(once, copied):
@@ -249,11 +250,6 @@ def test_errors_of_the_hybrids_experts(once, copied):
     )
     many = many.loc[one.index]  # more items, more maps
     np.testing.assert_allclose(many["standard_error"], one["standard_error"], rtol=0.35)
-
-
-def items_of(s, grouped=True):
-    groups = s.codes if grouped else None
-    return CalibrationSet.check(None, s.y, y_proba=s.P, groups=groups, caller="test")
 
 
 def folds_of(groups):
