@@ -2,8 +2,9 @@
 
 The encoding, column by column:
 
-- numbers and booleans stay as they are (float64); missing values stay NaN, or are filled with the
-  column's median at fit (``missing="impute"``) for methods that cannot use them;
+- numbers and booleans stay as they are (float64); missing values (NaN, ``<NA>``, masked ones) stay
+  NaN, or are filled with the column's median at fit (``missing="impute"``) for methods that cannot
+  use them;
 - categorical columns (pandas ``category``, polars ``Categorical``/``Enum``) and string columns with
   at most ``max_levels`` distinct values become one 0/1 column per level seen at fit; a missing one
   and an unknown level are all zeros, the latter with a warning that counts them;
@@ -15,7 +16,6 @@ A sparse matrix stays sparse (CSR) where the method allows it.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal._exceptions import UnknownCategoryWarning
-from hetcal._validation.containers import as_frame
+from hetcal._validation.callers import levels_to_caller
+from hetcal._validation.containers import as_frame, masked_as_missing
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
 
@@ -205,7 +206,7 @@ class FeatureEncoder:
                 f"fit ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}); they count as "
                 "none of the known levels.",
                 UnknownCategoryWarning,
-                stacklevel=_levels_to_caller(),
+                stacklevel=levels_to_caller(),
             )
         return (codes[:, None] == np.arange(len(levels))).astype(np.float64)
 
@@ -251,7 +252,7 @@ def check_finite_numeric(matrix: NDArray[np.float64]) -> None:
 
 
 def _numeric_array(X: Any) -> NDArray[np.float64]:
-    array = np.asarray(X)
+    array = np.asarray(masked_as_missing(X))
     if array.ndim != 2:
         raise ValueError(
             f"Expected 2D array for X, got an array of shape {array.shape}. Reshape your data with "
@@ -316,15 +317,3 @@ def _refuse_empty(shape: tuple[int, ...]) -> None:
             f"0 feature(s) (shape={shape}) while a minimum of 1 is required: X has no columns. "
             "Pass at least one feature."
         )
-
-
-def _levels_to_caller() -> int:
-    """Return the stacklevel of the first caller outside of hetcal: the line that the user wrote."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _is_own(module: str) -> bool:
-    return module.partition(".")[0] == __name__.partition(".")[0]

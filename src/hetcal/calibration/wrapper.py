@@ -27,7 +27,7 @@ from hetcal._validation import (
     check_sample_weight,
     check_two_classes,
 )
-from hetcal._validation.containers import as_array, as_frame
+from hetcal._validation.containers import as_array, as_frame, masked_as_missing
 from hetcal.calibration.crossfit import cross_fit, fit_weighted, output_kind, output_of
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, preserving
@@ -384,9 +384,13 @@ def _uses_features(calibrator: Any) -> bool:
 
 
 def _as_input(X: Any) -> Any:
-    """Return tables and arrays as they are, sparse matrices by rows, all else as an array."""
+    """Return tables and arrays as they are, sparse matrices by rows, all else as an array.
+
+    Masked values are missing ones, which scikit-learn's models would take for known.
+    """
     if sparse.issparse(X):
         return X.tocsr()
+    X = masked_as_missing(X)
     if as_frame(X) is not None or isinstance(X, np.ndarray):
         return X
     return np.asarray(X)
