@@ -15,6 +15,9 @@ from hetcal.advice.evidence import Gain
 from hetcal.advice.items import CalibrationItems
 from hetcal.datasets import make_hidden_heterogeneity
 
+# Labels and probabilities here are made up, also the wrong way round.
+pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
+
 
 def quick(X, y, P, classes=None, **options):
     """Advise with a small hybrid, which is most of the time otherwise."""

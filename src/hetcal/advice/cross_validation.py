@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
+from hetcal._exceptions import ColumnOrderWarning
 from hetcal.advice.baselines import plain_baselines
 from hetcal.advice.items import CalibrationItems, Matrix, Rows
 from hetcal.advice.splits import Split, make_splits
@@ -304,7 +305,9 @@ def _fit_and_predict(items: CalibrationItems, calibrator: Any, train: Rows, test
         # Whatever goes wrong in one method must not lose the others; its row says why.
         except Exception as problem:
             error = f"{type(problem).__name__}: {problem}"
-    texts = {str(warning.message) for warning in caught}
+    # That of the order of the columns was given for all items together.
+    said = [w for w in caught if not issubclass(w.category, ColumnOrderWarning)]
+    texts = {str(warning.message) for warning in said}
     return _Result(Q, error, texts, time.perf_counter() - start)
 
 

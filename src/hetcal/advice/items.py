@@ -21,6 +21,7 @@ from hetcal._validation import (
     check_same_rows,
     check_sample_weight,
     check_two_classes,
+    warn_column_order,
 )
 
 Matrix = NDArray[np.float64]
@@ -85,7 +86,9 @@ class CalibrationItems:
         check_proba_names(given, order, name=kind)
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
         check_two_classes(codes, order, weight)
-        return cls(X, codes, order, kind, output, weight, check_groups(groups, n))
+        items = cls(X, codes, order, kind, output, weight, check_groups(groups, n))
+        warn_column_order(codes, items.proba, order, name=kind, weight=weight, groups=items.groups)
+        return items
 
     @property
     def n_items(self) -> int:

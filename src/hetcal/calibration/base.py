@@ -27,6 +27,7 @@ from hetcal._validation import (
     check_same_rows,
     check_sample_weight,
     check_two_classes,
+    warn_column_order,
     weights_as_counts,
 )
 from hetcal._validation.frames import TablesAsColumns
@@ -101,6 +102,7 @@ class BaseCalibrator(TablesAsColumns, BaseEstimator, ABC):
         check_two_classes(codes, classes)
         output = y_proba if kind == "y_proba" else logits
         self.output_names_ = check_proba_names(output, classes, name=kind)
+        warn_column_order(codes, scores.proba, classes, name=kind)
         self.classes_ = classes
         self.input_kind_ = kind
         return scores, codes

@@ -18,6 +18,7 @@ from hetcal._validation import (
     check_same_rows,
     check_sample_weight,
     check_two_classes,
+    warn_column_order,
 )
 from hetcal.heterogeneity.honest import Items
 
@@ -65,6 +66,7 @@ def calibration_items(
     # A test must not find more because all weights were multiplied: their mean is one.
     weight = weight / weight[weight > 0].mean()
     group_codes = check_groups(groups, len(codes))
+    warn_column_order(codes, P, names, name="y_proba", weight=weight, groups=group_codes)
     if (weight > 0).all():
         return X, Items(P, codes, weight, group_codes), names
     rows = np.flatnonzero(weight > 0)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hetcal._exceptions import ColumnOrderWarning
 from hetcal.advice.advise import advise, judged
 from hetcal.report import model
 from hetcal.report.assemble import assembled, learning_curves, too_few
@@ -71,7 +72,7 @@ def diagnose(
     y_proba, logits : array-like of shape (n, K)
         The classifier's output on these items: exactly one of the two. The classifier must not have
         been trained on them.
-    groups : array-like of shape (n,), optional
+    groups : array-like of shape (n,) or (n, n_columns), optional
         Items that belong together (one patient): nothing is predicted from the item's own group.
     sample_weight : array-like of shape (n,), optional
         Weights; items of weight 0 are left out.
@@ -199,7 +200,10 @@ def diagnose(
 
 @contextmanager
 def _collected(texts: list[str]) -> Iterator[None]:
-    """Collect warnings: a report says them where they are read, not in between."""
+    """Collect warnings: a report says them where they are read, not in between.
+
+    That of the order of the columns is among those of the advice.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -207,7 +211,8 @@ def _collected(texts: list[str]) -> Iterator[None]:
         str(w.message)
         for w in caught
         if not issubclass(
-            w.category, DeprecationWarning | PendingDeprecationWarning | FutureWarning
+            w.category,
+            ColumnOrderWarning | DeprecationWarning | PendingDeprecationWarning | FutureWarning,
         )
     ]
 
