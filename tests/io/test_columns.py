@@ -142,7 +142,7 @@ def test_one_column_and_positive():
     other = read(table, proba="p_no", positive="no", drop="p_yes")
     assert other.classes.tolist() == ["yes", "no"]
     score = table.rename(columns={"p_yes": "score"})
-    with pytest.raises(InputError, match="Does 'score' speak of 'no' or of 'yes'"):
+    with pytest.raises(InputError, match="Is 'score' the probability of 'no' or of 'yes'"):
         read(score, proba="score")
     with pytest.raises(InputError, match="--positive maybe is not a label"):
         read(score, proba="score", positive="maybe")

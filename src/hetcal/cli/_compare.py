@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json as to_json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetcal._exceptions import ColumnOrderWarning
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, results
@@ -27,12 +29,16 @@ def compare(
     proba: options.Proba = None,
     logits: options.Logits = None,
     positive: options.Positive = None,
+    classes: options.Classes = None,
+    predicted: options.Predicted = None,
+    confidence: options.Confidence = None,
     percent: options.Percent = False,
     features: options.Features = None,
     drop: options.Drop = None,
     groups: options.Groups = None,
     weight: options.Weight = None,
     drop_missing: options.DropMissing = False,
+    accept_order: options.AcceptOrder = False,
     methods: Annotated[
         str,
         typer.Option(metavar="NAMES", help="Which, separated by commas, or all of them."),
@@ -81,12 +87,16 @@ def compare(
         "proba": proba,
         "logits": logits,
         "positive": positive,
+        "classes": classes,
+        "predicted": predicted,
+        "confidence": confidence,
         "percent": percent,
         "features": features,
         "drop": drop,
         "groups": groups,
         "weight": weight,
         "drop_missing": drop_missing,
+        "accept_order": accept_order,
     }
     from hetcal.io.whole import write_whole
     from hetcal.io.writing import check_target
@@ -100,20 +110,23 @@ def compare(
         problem = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
         from hetcal.advice import compare as run
 
-        comparison = run(
-            problem.X,
-            problem.y,
-            classes=problem.classes,
-            methods=methods if methods == "all" else [m.strip() for m in methods.split(",")],
-            baselines=baselines,
-            cv=folds,
-            n_repeats=repeats,
-            keep_predictions=False,
-            random_state=seed,
-            n_jobs=jobs or inputs.n_cores(),
-            progress=lambda done, total, what: say(what, done / total),
-            **problem.arguments,
-        )
+        with warnings.catch_warnings():
+            # Said when the table was read.
+            warnings.simplefilter("ignore", ColumnOrderWarning)
+            comparison = run(
+                problem.X,
+                problem.y,
+                classes=problem.classes,
+                methods=methods if methods == "all" else [m.strip() for m in methods.split(",")],
+                baselines=baselines,
+                cv=folds,
+                n_repeats=repeats,
+                keep_predictions=False,
+                random_state=seed,
+                n_jobs=jobs or inputs.n_cores(),
+                progress=lambda done, total, what: say(what, done / total),
+                **problem.arguments,
+            )
     frame = comparison.frame()
     frame["items"], frame["rows_read"] = problem.n_items, problem.n_read
     if out is not None:

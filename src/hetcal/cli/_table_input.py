@@ -14,7 +14,7 @@ from hetcal.cli._options import MAX_ROWS
 if TYPE_CHECKING:
     from hetcal.io.columns import Problem
 
-_FLAGS = frozenset({"percent", "drop_missing"})
+_FLAGS = frozenset({"percent", "drop_missing", "accept_order"})
 
 
 def reading(format: Any, encoding: str, decimal: str) -> dict[str, Any]:
