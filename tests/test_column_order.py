@@ -27,7 +27,7 @@ def test_aucs_are_those_of_scikit_learn_with_ties_and_weights():
     rng = np.random.default_rng(0)
     codes, P = rng.integers(0, 3, 100), rng.integers(0, 5, (100, 3)) / 4
     weight = rng.random(100)
-    aucs, _ = _aucs(codes, P, weight, np.arange(100))
+    aucs, *_ = _aucs(codes, P, weight, np.arange(100))
     for k in range(3):
         for j in range(3):
             expected = roc_auc_score(codes == k, P[:, j], sample_weight=weight)
@@ -40,7 +40,7 @@ def test_the_standard_error_is_that_of_models_without_knowledge():
     drawn, error = [], 0.0
     for _ in range(2000):
         p = rng.random(60)
-        aucs, errors = _aucs(codes, np.column_stack([1 - p, p]), *one_per_row(60))
+        aucs, errors, _ = _aucs(codes, np.column_stack([1 - p, p]), *one_per_row(60))
         drawn.append(aucs[1, 1])
         error = errors[1]
     assert np.std(drawn) == pytest.approx(error, rel=0.05)
@@ -86,6 +86,15 @@ def test_many_rows_are_looked_at_from_a_distance(monkeypatch):
     monkeypatch.setattr(column_order, "_CELLS", 200)
     _, y, P = reversed_items(1000)
     assert find_column_order(y, P) is not None
+
+
+def test_many_classes_of_few_items_each():
+    rng = np.random.default_rng(0)
+    codes, order = np.repeat(np.arange(200), 15), rng.permutation(200)
+    Z = rng.normal(size=(3000, 200)) + 3 * np.eye(200)[codes]
+    P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    assert find_column_order(codes, P) is None
+    assert find_column_order(codes, P[:, order]).class_of.tolist() == order.tolist()
 
 
 FITS = {

@@ -28,7 +28,9 @@ def masked_features():
     """Return features of which some are hidden under a mask, and the same with NaN."""
     mask = np.zeros(X.shape, dtype=bool)
     mask[:30, 0] = True
-    return np.ma.masked_array(np.where(mask, 1e9, X), mask=mask), np.where(mask, np.nan, X)
+    return np.ma.masked_array(np.where(mask, 5 * Y[:, None], X), mask=mask), np.where(
+        mask, np.nan, X
+    )
 
 
 def test_masked_features_are_missing_values():

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -23,6 +24,7 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
+    LeaveOneOut,
     RepeatedStratifiedKFold,
     StratifiedKFold,
     TimeSeriesSplit,
@@ -35,7 +37,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from hetcal._exceptions import HetcalWarning, RefitWarning
+from hetcal._exceptions import ColumnOrderWarning, HetcalWarning, RefitWarning
+from hetcal._validation import find_column_order
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.precomputed import PrecomputedProba
@@ -490,6 +493,17 @@ def test_a_cross_fitted_model_is_not_told_to_learn_from_its_own_rows():
         warnings.simplefilter("error", HetcalWarning)
         LocallyCalibratedClassifier(KNeighborsClassifier(1), hybrid).fit(X[:, :1], y)
         LocallyCalibratedClassifier(useless, hybrid).fit(X, y)
+
+
+def test_a_model_that_is_trained_here_has_its_columns_in_order():
+    X, y = np.zeros((60, 1)), np.arange(60) % 2
+    # Without its own label each item gets a little less of its class than of the other one.
+    clf = LocallyCalibratedClassifier(DummyClassifier(), Recorder(), cv=LeaveOneOut()).fit(X, y)
+    assert find_column_order(y, clf.out_of_fold_output_) is not None
+    # A frozen one may have been trained on labels that were numbered otherwise.
+    model = GaussianNB().fit(y[:, None], 1 - y)
+    with pytest.warns(ColumnOrderWarning, match="the wrong way round"):
+        LocallyCalibratedClassifier(FrozenEstimator(model), Recorder()).fit(y[:, None], y)
 
 
 # -- a fitted model that is not frozen -------------------------------------------------------------

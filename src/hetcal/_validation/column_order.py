@@ -27,8 +27,10 @@ _HARDLY = 0.1
 # ... and all of it is further from one half than chance makes the best of all orders, by so many
 # standard errors: with two classes z > 3.3, which one of 2000 models without any knowledge has.
 _BEYOND_CHANCE = 3.0
-_FEWEST = 10  # items of each class that moves, and of others: fewer tell nothing about a model
-_CELLS = 2_000_000  # looked at; of more, rows at equal distances: the rule needs a few hundred
+# Fewer items tell nothing about a model: so many of the classes that move, or of their others.
+_FEWEST = 20
+# Looked at; of more, rows at equal distances, but still so many for each class.
+_CELLS, _ROWS_PER_CLASS = 500_000, 10
 
 
 @dataclass(frozen=True)
@@ -68,19 +70,20 @@ def find_column_order(
     >>> find_column_order(codes, P[:, ::-1])
     ColumnOrder(class_of=array([1, 0]), auc=0.0, right=0.0, right_then=1.0)
     """
-    rows = slice(None, None, max(1, P.size // _CELLS))
+    n, K = P.shape
+    rows = slice(None, None, max(1, n // max(_CELLS // K, _ROWS_PER_CLASS * K)))
     codes, P = codes[rows], P[rows]
     weight = np.ones(codes.shape[0]) if weight is None else weight[rows]
     groups = np.arange(codes.shape[0]) if groups is None else groups[rows]
-    aucs, errors = _aucs(codes, P, weight, groups)
+    aucs, errors, sizes = _aucs(codes, P, weight, groups)
     z = (aucs - 0.5) / errors[:, None]
     _, column = linear_sum_assignment(z, maximize=True)
-    moved = np.flatnonzero(column != np.arange(P.shape[1]))
-    if moved.size == 0 or not np.isfinite(errors[moved]).all():
+    moved = np.flatnonzero((column != np.arange(K)) & (sizes > 0))
+    if moved.size < 2 or sizes[moved].sum() < _FEWEST:
         return None
     own, other = aucs[moved, moved] - 0.5, aucs[moved, column[moved]] - 0.5
     # Of labels that have to do with no column the best order has about this sum, by chance.
-    chance = np.sqrt(2 * moved.size * np.log(P.shape[1])) + _BEYOND_CHANCE
+    chance = np.sqrt(2 * moved.size * np.log(K)) + _BEYOND_CHANCE
     certain = z[moved, column[moved]].sum() / np.sqrt(moved.size) > chance
     if not certain or other.min() < _CLEAR_AUC - 0.5 or own.mean() > _HARDLY * other.mean():
         return None
@@ -121,10 +124,11 @@ def warn_column_order(
     )
 
 
-def _aucs(codes: Rows, P: Matrix, weight: Matrix, groups: Rows) -> tuple[Matrix, Matrix]:
-    """Return the AUC of each class with each column, and its standard error without knowledge.
+def _aucs(codes: Rows, P: Matrix, weight: Matrix, groups: Rows) -> tuple[Matrix, Matrix, Matrix]:
+    """Return the AUC of each class with each column, its standard error without knowledge, sizes.
 
-    A class of which there are too few items, or too few others, has an infinite error.
+    The size is how many items there are of the class or of others, whichever are fewer. A class
+    that no item has, or every item, has an infinite error.
     """
     K = P.shape[1]
     mass = np.bincount(codes, weight, minlength=K)
@@ -140,10 +144,9 @@ def _aucs(codes: Rows, P: Matrix, weight: Matrix, groups: Rows) -> tuple[Matrix,
     of_group = np.bincount(groups, weight)
     n = of_group.sum() ** 2 / (of_group**2).sum()  # so many equal groups say as much
     of_class, of_others = n * mass / mass.sum(), n * rest / mass.sum()
-    enough = np.minimum(of_class, of_others) >= _FEWEST
     errors = np.full(K, np.inf)
-    errors[enough] = np.sqrt((n + 1) / (12 * of_class * of_others)[enough])
-    return aucs, errors
+    errors[known] = np.sqrt((n + 1) / (12 * of_class * of_others)[known])
+    return aucs, errors, np.minimum(of_class, of_others)
 
 
 def _shown(labels: list, most: int = 10) -> str:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from hetcal._exceptions import RefitWarning
+from hetcal._exceptions import ColumnOrderWarning, RefitWarning
 from hetcal._validation import (
     check_groups,
     check_labels,
@@ -335,6 +335,8 @@ class LocallyCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
             if not isinstance(self.estimator_, FrozenEstimator | PrecomputedProba):
                 # The model has been trained on these very rows: no reason to say that it should be.
                 warnings.filterwarnings("ignore", "The calibration set has become a training set")
+                # Nor can its columns be in another order than that of its own classes.
+                warnings.simplefilter("ignore", ColumnOrderWarning)
             self.calibrator_ = calibrator.fit(features, y[rows], **output, **options)
 
     def _fit_features(self, X: Any, y: NDArray) -> Any:

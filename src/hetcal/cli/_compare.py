@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json as to_json
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetcal._exceptions import ColumnOrderWarning
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, results
@@ -110,9 +108,7 @@ def compare(
         problem = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
         from hetcal.advice import compare as run
 
-        with warnings.catch_warnings():
-            # Said when the table was read.
-            warnings.simplefilter("ignore", ColumnOrderWarning)
+        with inputs.order_was_checked():
             comparison = run(
                 problem.X,
                 problem.y,

@@ -142,17 +142,18 @@ def diagnose(
         new, new_rows = _new_items(test, problem, how, max_rows, seed)
         if not calm:
             _introduce(problem)
-        report = _diagnosed(
-            problem,
-            new,
-            new_rows,
-            costs,
-            learning_curve,
-            name=inputs.stem_of(table),
-            seed=seed,
-            jobs=jobs or inputs.n_cores(),
-            say=say,
-        )
+        with inputs.order_was_checked():
+            report = _diagnosed(
+                problem,
+                new,
+                new_rows,
+                costs,
+                learning_curve,
+                name=inputs.stem_of(table),
+                seed=seed,
+                jobs=jobs or inputs.n_cores(),
+                say=say,
+            )
     read_so = inputs.arguments_of(inputs.unusual(how))
     words = [*inputs.arguments_of(roles), *inputs.arguments_of(given), *read_so]
     words += ["--learning-curve"] if learning_curve else []

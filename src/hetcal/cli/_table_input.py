@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetcal._exceptions import InputError
+from hetcal._exceptions import ColumnOrderWarning, InputError
 from hetcal.cli._options import MAX_ROWS
 
 if TYPE_CHECKING:
@@ -55,6 +57,14 @@ def read(
             "probabilities are on average with hetcal.metrics.evaluate in Python."
         )
     return problem
+
+
+@contextmanager
+def order_was_checked() -> Iterator[None]:
+    """Leave out the warning about the order of columns: it was given when the table was read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnOrderWarning)
+        yield
 
 
 def drawing(max_rows: int, seed: int) -> dict[str, Any]:
