@@ -147,7 +147,7 @@ def test_one_column_and_positive():
     with pytest.raises(InputError, match="--positive maybe is not a label"):
         read(score, proba="score", positive="maybe")
     three = loans(classes=("a", "b", "c"))
-    with pytest.raises(InputError, match="speaks of two classes, but 'outcome' holds 3"):
+    with pytest.raises(InputError, match="enough for two classes, but 'outcome' holds 3"):
         read(three, proba="p_a", positive="a")
 
 
@@ -166,7 +166,7 @@ def test_logits():
     problem = read(table, proba=None, logits="z_*", drop="p_*")
     assert problem.roles.output_kind == "logits"
     np.testing.assert_allclose(problem.proba, table[["p_no", "p_yes"]])
-    with pytest.raises(InputError, match="not both"):
+    with pytest.raises(InputError, match="one of the three"):
         read(table, logits="z_*")
     with pytest.raises(InputError, match="--proba"):
         read(table, proba=None)
