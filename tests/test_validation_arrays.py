@@ -228,3 +228,17 @@ def test_groups():
         check_groups(["a", "b", "a"], 2)
     with pytest.raises(ValueError, match="missing"):
         check_groups(["a", None], 2)
+
+
+# -- groups by several columns ---------------------------------------------------------------------
+
+
+def test_columns_of_groups_are_read_one_by_one_and_together():
+    table = pd.DataFrame({"id": [2**60, 2**60 + 1, 2**60], "x": [0.5, 0.5, 0.5]})
+    assert check_groups(table, 3).tolist() == [0, 1, 0]  # one array of floats would not tell
+    assert check_groups([["a", "b"], ["a", "c"], ["a", "b"]], 3).tolist() == [0, 1, 0]
+    assert check_groups([["a", "bc"], ["ab", "c"]], 2).tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"groups\['x'\] has 1 missing value\(s\)"):
+        check_groups(table.assign(x=[1.0, None, 2.0]), 3)
+    with pytest.raises(ValueError, match="single value 'a', 'b'"):
+        check_groups([["a", "b"], ["a", "b"]], 2)

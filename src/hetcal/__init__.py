@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 from hetcal._version import __version__
 
 if TYPE_CHECKING:
-    from hetcal._exceptions import FileFormatError
+    from hetcal._exceptions import (
+        ColumnOrderWarning,
+        FileFormatError,
+        HetcalWarning,
+        RefitWarning,
+    )
     from hetcal.calibration import (
         BetaCalibration,
         BiasCorrectedTemperatureScaling,
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
         TemperatureScaling,
         Uncalibrated,
         VectorScaling,
+        from_confidence,
         get_calibrator,
         list_calibrators,
     )
@@ -47,8 +53,10 @@ _HOME = {
     "Advice": "hetcal.diagnosis",
     "BetaCalibration": "hetcal.calibration",
     "BiasCorrectedTemperatureScaling": "hetcal.calibration",
+    "ColumnOrderWarning": "hetcal._exceptions",
     "Comparison": "hetcal.diagnosis",
     "FileFormatError": "hetcal._exceptions",
+    "HetcalWarning": "hetcal._exceptions",
     "HiddenHeterogeneity": "hetcal.heterogeneity",
     "HistogramBinning": "hetcal.calibration",
     "HybridCalibrator": "hetcal.calibration",
@@ -58,6 +66,7 @@ _HOME = {
     "LocallyCalibratedClassifier": "hetcal.calibration",
     "PlattScaling": "hetcal.calibration",
     "PrecomputedProba": "hetcal.calibration",
+    "RefitWarning": "hetcal._exceptions",
     "Report": "hetcal.report",
     "SimilarityCalibrator": "hetcal.calibration",
     "SupportMonitor": "hetcal.monitor",
@@ -68,6 +77,7 @@ _HOME = {
     "compare": "hetcal.diagnosis",
     "correct_prior": "hetcal.diagnosis",
     "diagnose": "hetcal.report",
+    "from_confidence": "hetcal.calibration",
     "get_calibrator": "hetcal.calibration",
     "list_calibrators": "hetcal.calibration",
     "learning_curve": "hetcal.diagnosis",
@@ -79,8 +89,10 @@ __all__ = [
     "Advice",
     "BetaCalibration",
     "BiasCorrectedTemperatureScaling",
+    "ColumnOrderWarning",
     "Comparison",
     "FileFormatError",
+    "HetcalWarning",
     "HiddenHeterogeneity",
     "HistogramBinning",
     "HybridCalibrator",
@@ -90,6 +102,7 @@ __all__ = [
     "LocallyCalibratedClassifier",
     "PlattScaling",
     "PrecomputedProba",
+    "RefitWarning",
     "Report",
     "SimilarityCalibrator",
     "SupportMonitor",
@@ -101,6 +114,7 @@ __all__ = [
     "compare",
     "correct_prior",
     "diagnose",
+    "from_confidence",
     "get_calibrator",
     "learning_curve",
     "list_calibrators",

@@ -15,6 +15,14 @@ class UnknownCategoryWarning(HetcalWarning):
     """A categorical column holds levels at prediction that were not there at fit."""
 
 
+class ColumnOrderWarning(HetcalWarning):
+    """The labels go with other columns of the probabilities than their own."""
+
+
+class RefitWarning(HetcalWarning):
+    """A model that is fitted already is trained again, because it was not frozen."""
+
+
 class FileFormatError(ValueError):
     """A file is no hetcal file, was damaged, or holds what no calibrator could have written."""
 

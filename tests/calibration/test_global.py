@@ -22,6 +22,9 @@ from hetcal.calibration import (
 )
 from hetcal.calibration import platt as platt_module
 
+# Labels and probabilities here are made up, also the wrong way round.
+pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
+
 DEFAULTS = [
     "uncalibrated",
     "platt",

@@ -21,6 +21,9 @@ from hetcal.similarity import (
     RBFSimilarity,
 )
 
+# Labels and probabilities here are made up, also the wrong way round.
+pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
+
 CORES = ["pure", "native"] if core_name() == "native" else ["pure"]
 FOREST = ForestProximity(12)
 ALL = {

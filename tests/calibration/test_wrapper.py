@@ -13,8 +13,10 @@ import pytest
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -22,6 +24,7 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
+    LeaveOneOut,
     RepeatedStratifiedKFold,
     StratifiedKFold,
     TimeSeriesSplit,
@@ -34,7 +37,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from hetcal._exceptions import HetcalWarning
+from hetcal._exceptions import ColumnOrderWarning, HetcalWarning, RefitWarning
+from hetcal._validation import find_column_order
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.precomputed import PrecomputedProba
@@ -339,6 +343,7 @@ def test_precomputed_probabilities_use_the_other_columns(data):
     assert scaled.calibrator_.X_.shape == (240, 6)
 
 
+@pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")  # any columns will do
 def test_precomputed_logits_reach_the_calibrator_as_logits(data):
     X, y = data
     clf = LocallyCalibratedClassifier(PrecomputedProba([0, 1, 2], kind="logits"), Recorder())
@@ -490,3 +495,82 @@ def test_a_cross_fitted_model_is_not_told_to_learn_from_its_own_rows():
         warnings.simplefilter("error", HetcalWarning)
         LocallyCalibratedClassifier(KNeighborsClassifier(1), hybrid).fit(X[:, :1], y)
         LocallyCalibratedClassifier(useless, hybrid).fit(X, y)
+
+
+def test_a_model_that_is_trained_here_has_its_columns_in_order():
+    X, y = np.zeros((60, 1)), np.arange(60) % 2
+    # Without its own label each item gets a little less of its class than of the other one.
+    clf = LocallyCalibratedClassifier(DummyClassifier(), Recorder(), cv=LeaveOneOut()).fit(X, y)
+    assert find_column_order(y, clf.out_of_fold_output_) is not None
+    # A frozen one may have been trained on labels that were numbered otherwise.
+    model = GaussianNB().fit(y[:, None], 1 - y)
+    with pytest.warns(ColumnOrderWarning, match="the wrong way round"):
+        LocallyCalibratedClassifier(FrozenEstimator(model), Recorder()).fit(y[:, None], y)
+
+
+# -- a fitted model that is not frozen -------------------------------------------------------------
+
+
+def makers():
+    """Return models that are fitted, or not, by name."""
+    return {
+        "plain": GaussianNB(),
+        "pipeline": make_pipeline(StandardScaler(), GaussianNB()),
+        "search": GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9]}, cv=2),
+        "meta": CalibratedClassifierCV(GaussianNB(), cv=2),
+    }
+
+
+@pytest.mark.parametrize("name", makers())
+def test_a_fitted_model_that_is_not_frozen_is_refitted_with_a_warning(data, name):
+    X, y = data
+    model = makers()[name].fit(X[:60], y[:60])
+    with pytest.warns(RefitWarning, match=r"freeze it: FrozenEstimator\(model\)") as caught:
+        LocallyCalibratedClassifier(model, Recorder(), cv=2).fit(X, y)
+    assert caught[0].filename == __file__
+    # Neither unfitted, nor cloned, nor frozen: warnings are errors here.
+    for other in (makers()[name], clone(model), FrozenEstimator(model)):
+        LocallyCalibratedClassifier(other, Recorder(), cv=2).fit(X, y)
+
+
+class AlwaysFitted(GaussianNB):
+    """Learns in fit, but says that nothing has to be learned."""
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+class NeverSays(ClassifierMixin, BaseEstimator):
+    """Keeps nothing in attributes that end in an underscore."""
+
+    def fit(self, X, y):
+        self._classes = np.unique(y)
+        return self
+
+    @property
+    def classes_(self):
+        return self._classes
+
+    def predict_proba(self, X):
+        return np.full((len(X), len(self._classes)), 1 / len(self._classes))
+
+
+def test_models_that_look_the_same_fitted_and_not_are_no_reason_to_warn(data):
+    X, y = data
+    frozen_inside = make_pipeline(StandardScaler(), FrozenEstimator(GaussianNB().fit(X, y)))
+    for model in (AlwaysFitted().fit(X, y), NeverSays().fit(X, y), frozen_inside):
+        LocallyCalibratedClassifier(model, Recorder(), cv=2).fit(X, y)
+
+
+def test_a_grid_search_over_the_wrapper_does_not_warn(data):
+    clf = LocallyCalibratedClassifier(GaussianNB(), "temperature", cv=2)
+    GridSearchCV(clf, {"preserve": [None, "label"]}, cv=2).fit(*data).best_estimator_.fit(*data)
+
+
+def test_fitted_features_that_are_not_frozen_are_refitted_with_a_warning(data):
+    X, y = data
+    pipe = make_pipeline(StandardScaler(), GaussianNB()).fit(X, y)
+    frozen = FrozenEstimator(pipe)
+    with pytest.warns(RefitWarning, match=r"FrozenEstimator\(features\)"):
+        LocallyCalibratedClassifier(frozen, Recorder(), features=pipe[:-1]).fit(X, y)
+    LocallyCalibratedClassifier(frozen, Recorder(), features=FrozenEstimator(pipe[:-1])).fit(X, y)

@@ -164,6 +164,7 @@ def test_the_users_file_is_named_in_errors(place, tmp_path):
     assert str(told.value).startswith(f"{path} does not say")
 
 
+@pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")  # flipped on purpose
 def test_a_model_with_flipped_labels_is_another_one(call, place, tmp_path, capsys):
     """Support does not depend on labels, where the similarity does not."""
     rows = pd.read_csv(place / "cal.csv").dropna().drop(columns="who")

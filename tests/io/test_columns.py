@@ -142,12 +142,12 @@ def test_one_column_and_positive():
     other = read(table, proba="p_no", positive="no", drop="p_yes")
     assert other.classes.tolist() == ["yes", "no"]
     score = table.rename(columns={"p_yes": "score"})
-    with pytest.raises(InputError, match="Does 'score' speak of 'no' or of 'yes'"):
+    with pytest.raises(InputError, match="Is 'score' the probability of 'no' or of 'yes'"):
         read(score, proba="score")
     with pytest.raises(InputError, match="--positive maybe is not a label"):
         read(score, proba="score", positive="maybe")
     three = loans(classes=("a", "b", "c"))
-    with pytest.raises(InputError, match="speaks of two classes, but 'outcome' holds 3"):
+    with pytest.raises(InputError, match="enough for two classes, but 'outcome' holds 3"):
         read(three, proba="p_a", positive="a")
 
 
@@ -166,7 +166,7 @@ def test_logits():
     problem = read(table, proba=None, logits="z_*", drop="p_*")
     assert problem.roles.output_kind == "logits"
     np.testing.assert_allclose(problem.proba, table[["p_no", "p_yes"]])
-    with pytest.raises(InputError, match="not both"):
+    with pytest.raises(InputError, match="one of the three"):
         read(table, logits="z_*")
     with pytest.raises(InputError, match="--proba"):
         read(table, proba=None)

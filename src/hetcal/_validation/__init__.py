@@ -1,5 +1,6 @@
 """Tables and arrays in, checked arrays out; every error text about input lives here."""
 
+from hetcal._validation.column_order import find_column_order, warn_column_order
 from hetcal._validation.features import FeatureEncoder, check_finite_numeric
 from hetcal._validation.labels import check_labels, check_two_classes
 from hetcal._validation.proba import (
@@ -29,5 +30,7 @@ __all__ = [
     "check_same_rows",
     "check_sample_weight",
     "check_two_classes",
+    "find_column_order",
+    "warn_column_order",
     "weights_as_counts",
 ]

@@ -42,6 +42,7 @@ def column_names(data: Any) -> list[str] | None:
 def as_array(data: Any, name: str) -> NDArray:
     """Return ``data`` as a dense numpy array, whatever container it comes in."""
     if isinstance(data, np.ndarray):
+        _refuse_masked(data, name)
         return np.asarray(data)
     if data is None:
         raise ValueError(f"{name} is missing. Pass {name}=...")
@@ -51,6 +52,38 @@ def as_array(data: Any, name: str) -> NDArray:
     if isinstance(native, nw.DataFrame | nw.Series):
         return np.asarray(native.to_numpy())
     return np.asarray(data)
+
+
+def masked_as_missing(X: Any) -> Any:
+    """Return features of which masked values are missing ones; all else as it is.
+
+    Examples
+    --------
+    >>> masked_as_missing(np.ma.masked_equal([[1, 2], [3, 9]], 9))
+    array([[ 1.,  2.],
+           [ 3., nan]])
+    """
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    if not np.ma.is_masked(X):
+        return np.asarray(X)
+    if X.dtype.kind in "biuf":
+        return np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+    return np.ma.filled(X.astype(object), None)
+
+
+def _refuse_masked(array: NDArray, name: str) -> None:
+    if not np.ma.is_masked(array):
+        return
+    mask = np.ma.getmaskarray(array)
+    rows = mask.reshape(array.shape[0] if array.ndim else 1, -1).any(axis=1)
+    of_rows = "" if array.ndim == 1 else ".any(axis=1)"
+    raise ValueError(
+        f"{name} has {int(rows.sum())} row(s) with masked values, the first is row "
+        f"{int(np.argmax(rows))}. Only features may be missing: leave these rows out of every "
+        f"argument, {name}[~mask], X[~mask], ... with mask = numpy.ma.getmaskarray({name})"
+        f"{of_rows}, or fill them in with {name}.filled(...)."
+    )
 
 
 def as_vector(data: Any, name: str) -> NDArray:

@@ -2,8 +2,9 @@
 
 The encoding, column by column:
 
-- numbers and booleans stay as they are (float64); missing values stay NaN, or are filled with the
-  column's median at fit (``missing="impute"``) for methods that cannot use them;
+- numbers and booleans stay as they are (float64); missing values (NaN, ``<NA>``, masked ones) stay
+  NaN, or are filled with the column's median at fit (``missing="impute"``) for methods that cannot
+  use them;
 - categorical columns (pandas ``category``, polars ``Categorical``/``Enum``) and string columns with
   at most ``max_levels`` distinct values become one 0/1 column per level seen at fit; a missing one
   and an unknown level are all zeros, the latter with a warning that counts them;
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal._exceptions import UnknownCategoryWarning, levels_to_caller
-from hetcal._validation.containers import as_frame
+from hetcal._validation.containers import as_frame, masked_as_missing
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
 
@@ -250,7 +251,7 @@ def check_finite_numeric(matrix: NDArray[np.float64]) -> None:
 
 
 def _numeric_array(X: Any) -> NDArray[np.float64]:
-    array = np.asarray(X)
+    array = np.asarray(masked_as_missing(X))
     if array.ndim != 2:
         raise ValueError(
             f"Expected 2D array for X, got an array of shape {array.shape}. Reshape your data with "

@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal._validation.containers import as_float_array, as_vector, number_of_rows
+from hetcal._validation.containers import (
+    as_array,
+    as_float_array,
+    as_frame,
+    as_vector,
+    number_of_rows,
+)
 
 
 def check_same_rows(**named: Any) -> int:
@@ -108,25 +114,55 @@ def weights_as_counts(weight: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:
-    """Return group numbers 0..G-1 (items of one group stay together), or None."""
+    """Return group numbers 0..G-1 (items of one group stay together), or None.
+
+    Several columns, as a table or an array, name a group together: rows are of one group where all
+    of them are equal.
+
+    Examples
+    --------
+    >>> check_groups([["a", 1], ["a", 2], ["b", 1], ["a", 2]], 4)
+    array([0, 1, 2, 1])
+    """
     if groups is None:
         return None
-    vector = as_vector(groups, "groups")
+    columns = _group_columns(groups)
+    for name, vector in columns.items():
+        _check_group_column(vector, name, n_rows)
+    codes = np.zeros(n_rows, dtype=np.int64)
+    for vector in columns.values():
+        of_column = np.unique(vector.astype(str), return_inverse=True)[1]
+        # Numbered anew after each column, so that products cannot become too large.
+        codes = np.unique(codes * (of_column.max() + 1) + of_column, return_inverse=True)[1]
+    if not codes.any():
+        first = [str(vector[0]) for vector in columns.values()]
+        raise ValueError(
+            f"groups holds the single value {', '.join(map(repr, first))}, so no split can keep "
+            "groups apart. Pass at least two groups, or groups=None if the rows are independent."
+        )
+    return codes.astype(np.int64)
+
+
+def _group_columns(groups: Any) -> dict[str, NDArray]:
+    """Return the columns of groups one by one: put together, their types would be changed."""
+    frame = as_frame(groups)
+    if frame is not None and frame.shape[1] > 1:
+        return {f"groups[{c.name!r}]": as_vector(c, "groups") for c in frame.iter_columns()}
+    array = as_array(groups, "groups")
+    if array.ndim == 2 and array.shape[1] > 1:
+        return {f"groups[:, {j}]": array[:, j] for j in range(array.shape[1])}
+    return {"groups": as_vector(groups, "groups")}
+
+
+def _check_group_column(vector: NDArray, name: str, n_rows: int) -> None:
     if vector.shape[0] != n_rows:
         raise ValueError(
-            f"groups has {vector.shape[0]} values but there are {n_rows} rows; "
+            f"{name} has {vector.shape[0]} values but there are {n_rows} rows; "
             "pass one group name per row."
         )
     missing = np.flatnonzero(pd.isna(vector))
     if missing.shape[0]:
         raise ValueError(
-            f"groups has {missing.shape[0]} missing value(s), the first in row {missing[0]}. "
+            f"{name} has {missing.shape[0]} missing value(s), the first in row {missing[0]}. "
             "Give every row a group; a row on its own is a group of one."
         )
-    names, codes = np.unique(vector.astype(str), return_inverse=True)
-    if names.shape[0] < 2:
-        raise ValueError(
-            f"groups holds the single value {str(names[0])!r}, so no split can keep groups apart. "
-            "Pass at least two groups, or groups=None if the rows are independent."
-        )
-    return codes.astype(np.int64)

@@ -61,6 +61,7 @@ class Additions:
         self._leave_missing = leave_missing
         self._with_support = model.has_support and bool({"support", "flags"} & set(wanted))
         available = {"support": model.has_support, "size": model.has_size}
+        available["class"] = not model.roles.being_right  # the table has the predicted class
         self._wanted = {part for part in wanted if available.get(part, True)}
         self._q_names = [f"{prefix}{name}" for name in model.roles.classes]
         self.kinds = self._new_columns()

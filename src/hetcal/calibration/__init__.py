@@ -2,6 +2,7 @@
 
 from hetcal.calibration.base import BaseCalibrator, GlobalCalibrator
 from hetcal.calibration.beta import BetaCalibration
+from hetcal.calibration.confidence import from_confidence
 from hetcal.calibration.histogram import HistogramBinning
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.isotonic import IsotonicCalibration
@@ -31,6 +32,7 @@ __all__ = [
     "TemperatureScaling",
     "Uncalibrated",
     "VectorScaling",
+    "from_confidence",
     "get_calibrator",
     "list_calibrators",
     "register_calibrator",

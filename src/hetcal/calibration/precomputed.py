@@ -24,7 +24,7 @@ from hetcal._validation import (
     check_same_rows,
     check_two_classes,
 )
-from hetcal._validation.containers import as_array, as_frame
+from hetcal._validation.containers import as_array, as_frame, masked_as_missing
 
 Matrix = NDArray[np.float64]
 
@@ -162,7 +162,7 @@ class PrecomputedProba(ThreadSafe, ClassifierMixin, BaseEstimator):
                 "(Sparse data was passed). Pass X.toarray()."
             )
         if as_frame(X) is None:
-            X = np.asarray(X)
+            X = np.asarray(masked_as_missing(X))
             if X.ndim != 2:
                 raise ValueError(
                     f"Expected 2D array for X, got an array of shape {X.shape}. Reshape your data "

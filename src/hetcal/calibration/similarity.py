@@ -156,7 +156,7 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
             The classifier's output on these items: exactly one of the two.
         sample_weight : array-like of shape (n,), optional
             Weight of each item's vote.
-        groups : array-like of shape (n,), optional
+        groups : array-like of shape (n,) or (n, n_columns), optional
             Items of one group (one patient) stay together in the honest predictions.
 
         Returns

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, _safe_indexing, get_tags
@@ -20,6 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from hetcal._exceptions import ColumnOrderWarning, RefitWarning, levels_to_caller
 from hetcal._threads import ThreadSafe, on_snapshot
 from hetcal._validation import (
     check_groups,
@@ -28,7 +30,7 @@ from hetcal._validation import (
     check_sample_weight,
     check_two_classes,
 )
-from hetcal._validation.containers import as_array, as_frame
+from hetcal._validation.containers import as_array, as_frame, masked_as_missing
 from hetcal.calibration.crossfit import cross_fit, fit_weighted, output_kind, output_of
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, preserving
@@ -54,18 +56,19 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
 
     - A fitted model, frozen (``FrozenEstimator(model)``), stays as it is: every row of ``fit``
       calibrates. Those rows must not be the ones that the model was trained on.
-    - An unfitted model is cross-fitted: each row gets the probabilities of a model that was trained
+    - Any other model is cross-fitted: each row gets the probabilities of a model that was trained
       on other folds, the calibrator learns from those, and the model that predicts is refitted on
-      all rows.
+      all rows. A fitted model that is not frozen is trained anew too, with a
+      ``RefitWarning``.
     - :class:`~hetcal.calibration.precomputed.PrecomputedProba` reads the probabilities from columns
       of ``X``; all other columns are the features.
 
     Parameters
     ----------
     estimator : classifier, optional
-        Any classifier with ``predict_proba``. A classifier with ``decision_function`` only is used
-        too: its values are taken as logits (of two classes: as the log-odds of the second one).
-        None is a logistic regression.
+        Any classifier with ``predict_proba``, frozen where it shall stay as it is. A classifier
+        with ``decision_function`` only is used too: its values are taken as logits (of two classes:
+        as the log-odds of the second one). None is a logistic regression.
     calibrator : calibrator or str, optional
         How to calibrate: a calibrator (it is cloned) or a name that
         :func:`~hetcal.calibration.registry.get_calibrator` knows. None is the hybrid
@@ -160,7 +163,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
             Observed labels.
         sample_weight : array-like of shape (n,), optional
             Weights, for the classifier (where it takes them) and the calibrator.
-        groups : array-like of shape (n,), optional
+        groups : array-like of shape (n,) or (n, n_columns), optional
             Rows with the same value (one patient, one customer) stay together in every split.
 
         Returns
@@ -288,13 +291,15 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         groups: NDArray | None,
     ) -> None:
         """Set the model that predicts, the classes, and honest outputs for calibration."""
-        estimator = clone(self._make_estimator())
+        given = self._make_estimator()
+        estimator = clone(given)
         if isinstance(estimator, FrozenEstimator | PrecomputedProba):
             self.estimator_ = estimator.fit(X, y)
             self.classes_ = np.asarray(getattr(self.estimator_, "classes_", seen))
             self.calibration_rows_ = np.arange(y.shape[0])
             self.out_of_fold_output_ = output_of(self.estimator_, X, self.classes_)
             return
+        _warn_of_refit(given, estimator, "model")
         self.classes_ = seen
         self.out_of_fold_output_, self.calibration_rows_ = cross_fit(
             estimator,
@@ -334,11 +339,15 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
             if not isinstance(self.estimator_, FrozenEstimator | PrecomputedProba):
                 # The model has been trained on these very rows: no reason to say that it should be.
                 warnings.filterwarnings("ignore", "The calibration set has become a training set")
+                # Nor can its columns be in another order than that of its own classes.
+                warnings.simplefilter("ignore", ColumnOrderWarning)
             self.calibrator_ = calibrator.fit(features, y[rows], **output, **options)
 
     def _fit_features(self, X: Any, y: NDArray) -> Any:
         if self.features is not None:
-            self.features_ = clone(self.features).fit(self._without_proba(X), y)
+            unfitted = clone(self.features)
+            _warn_of_refit(self.features, unfitted, "features")
+            self.features_ = unfitted.fit(self._without_proba(X), y)
         return self._represented(X)
 
     def _represented(self, X: Any) -> Any:
@@ -383,15 +392,43 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
             ) from error
 
 
+def _warn_of_refit(given: Any, cloned: Any, name: str) -> None:
+    """Warn where what was learned before is about to be forgotten."""
+    if _seems_fitted(given) and not _seems_fitted(cloned):
+        warnings.warn(
+            f"{type(given).__name__} is fitted already and is fitted again on these rows. To use "
+            f"it as it is, freeze it: FrozenEstimator({name}), from sklearn.frozen. To fit it "
+            f"here, pass clone({name}).",
+            RefitWarning,
+            stacklevel=levels_to_caller(),
+        )
+
+
+def _seems_fitted(estimator: Any) -> bool:
+    """Return whether scikit-learn takes the estimator for fitted.
+
+    Some always are, because they learn nothing or hold a frozen model: a clone tells them apart.
+    """
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError, AttributeError):
+        return False
+    return True
+
+
 def _uses_features(calibrator: Any) -> bool:
     """Return whether the calibrator looks at X; one that does not say is given it."""
     return getattr(calibrator, "uses_features", True)
 
 
 def _as_input(X: Any) -> Any:
-    """Return tables and arrays as they are, sparse matrices by rows, all else as an array."""
+    """Return tables and arrays as they are, sparse matrices by rows, all else as an array.
+
+    Masked values are missing ones, which scikit-learn's models would take for known.
+    """
     if sparse.issparse(X):
         return X.tocsr()
+    X = masked_as_missing(X)
     if as_frame(X) is not None or isinstance(X, np.ndarray):
         return X
     return np.asarray(X)

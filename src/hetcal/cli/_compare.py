@@ -27,12 +27,16 @@ def compare(
     proba: options.Proba = None,
     logits: options.Logits = None,
     positive: options.Positive = None,
+    classes: options.Classes = None,
+    predicted: options.Predicted = None,
+    confidence: options.Confidence = None,
     percent: options.Percent = False,
     features: options.Features = None,
     drop: options.Drop = None,
     groups: options.Groups = None,
     weight: options.Weight = None,
     drop_missing: options.DropMissing = False,
+    accept_order: options.AcceptOrder = False,
     methods: Annotated[
         str,
         typer.Option(metavar="NAMES", help="Which, separated by commas, or all of them."),
@@ -82,12 +86,16 @@ def compare(
         "proba": proba,
         "logits": logits,
         "positive": positive,
+        "classes": classes,
+        "predicted": predicted,
+        "confidence": confidence,
         "percent": percent,
         "features": features,
         "drop": drop,
         "groups": groups,
         "weight": weight,
         "drop_missing": drop_missing,
+        "accept_order": accept_order,
     }
     from hetcal.io.whole import write_whole
     from hetcal.io.writing import TableWriter, check_target
@@ -101,20 +109,21 @@ def compare(
         problem = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
         from hetcal.diagnosis import compare as run
 
-        comparison = run(
-            problem.X,
-            problem.y,
-            classes=problem.classes,
-            methods=methods if methods == "all" else [m.strip() for m in methods.split(",")],
-            baselines=baselines,
-            cv=folds,
-            n_repeats=repeats,
-            keep_predictions=False,
-            random_state=seed,
-            n_jobs=jobs or inputs.n_cores(),
-            progress=lambda done, total, what: say(what, done / total),
-            **problem.arguments,
-        )
+        with inputs.order_was_checked():
+            comparison = run(
+                problem.X,
+                problem.y,
+                classes=problem.classes,
+                methods=methods if methods == "all" else [m.strip() for m in methods.split(",")],
+                baselines=baselines,
+                cv=folds,
+                n_repeats=repeats,
+                keep_predictions=False,
+                random_state=seed,
+                n_jobs=jobs or inputs.n_cores(),
+                progress=lambda done, total, what: say(what, done / total),
+                **problem.arguments,
+            )
     frame = comparison.frame()
     frame["items"], frame["rows_read"] = problem.n_items, problem.n_read
     if out is not None:

@@ -28,6 +28,9 @@ def diagnose(
     proba: options.Proba = None,
     logits: options.Logits = None,
     positive: options.Positive = None,
+    classes: options.Classes = None,
+    predicted: options.Predicted = None,
+    confidence: options.Confidence = None,
     percent: options.Percent = False,
     features: options.Features = None,
     drop: options.Drop = None,
@@ -50,6 +53,7 @@ def diagnose(
         ),
     ] = None,
     drop_missing: options.DropMissing = False,
+    accept_order: options.AcceptOrder = False,
     test: Annotated[
         str | None,
         typer.Option(
@@ -111,6 +115,9 @@ def diagnose(
         "proba": proba,
         "logits": logits,
         "positive": positive,
+        "classes": classes,
+        "predicted": predicted,
+        "confidence": confidence,
         "percent": percent,
         "features": features,
         "drop": drop,
@@ -119,6 +126,7 @@ def diagnose(
         "by": by,
         "time": time,
         "drop_missing": drop_missing,
+        "accept_order": accept_order,
     }
     given = {"test": test, "cost": cost, **inputs.drawing(max_rows, seed)}
     target = _checked_target(out, inputs.folder_of(table))
@@ -134,17 +142,18 @@ def diagnose(
         new, new_rows = _new_items(test, problem, how, max_rows, seed)
         if not calm:
             _introduce(problem)
-        report = _diagnosed(
-            problem,
-            new,
-            new_rows,
-            costs,
-            learning_curve,
-            name=inputs.stem_of(table),
-            seed=seed,
-            jobs=jobs or inputs.n_cores(),
-            say=say,
-        )
+        with inputs.order_was_checked():
+            report = _diagnosed(
+                problem,
+                new,
+                new_rows,
+                costs,
+                learning_curve,
+                name=inputs.stem_of(table),
+                seed=seed,
+                jobs=jobs or inputs.n_cores(),
+                say=say,
+            )
     read_so = inputs.arguments_of(inputs.unusual(how))
     words = [*inputs.arguments_of(roles), *inputs.arguments_of(given), *read_so]
     words += ["--learning-curve"] if learning_curve else []

@@ -31,12 +31,16 @@ def fit(
     proba: options.Proba = None,
     logits: options.Logits = None,
     positive: options.Positive = None,
+    classes: options.Classes = None,
+    predicted: options.Predicted = None,
+    confidence: options.Confidence = None,
     percent: options.Percent = False,
     features: options.Features = None,
     drop: options.Drop = None,
     groups: options.Groups = None,
     weight: options.Weight = None,
     drop_missing: options.DropMissing = False,
+    accept_order: options.AcceptOrder = False,
     method: Annotated[
         str,
         typer.Option(
@@ -83,12 +87,16 @@ def fit(
         "proba": proba,
         "logits": logits,
         "positive": positive,
+        "classes": classes,
+        "predicted": predicted,
+        "confidence": confidence,
         "percent": percent,
         "features": features,
         "drop": drop,
         "groups": groups,
         "weight": weight,
         "drop_missing": drop_missing,
+        "accept_order": accept_order,
     }
     calm = quiet or as_json
     with working(f"Reading {table}", quiet=calm) as say:
@@ -169,7 +177,7 @@ class _Fit:
         self.seconds = time.perf_counter() - self.started
 
     def _fitted(self) -> tuple[Any, list[str]]:
-        from hetcal._exceptions import InputError
+        from hetcal._exceptions import ColumnOrderWarning, InputError
         from hetcal.calibration.registry import get_calibrator
 
         calibrator = get_calibrator(
@@ -182,6 +190,7 @@ class _Fit:
             )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ColumnOrderWarning)  # said when the table was read
             self.problem.fit(calibrator)
         return calibrator, _said_by_hetcal(caught)
 

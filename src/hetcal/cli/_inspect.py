@@ -78,11 +78,18 @@ def _lines(model: Path, facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if roles:
         kind = "logits" if roles["output_kind"] == "logits" else "probabilities"
         percent = " in percent" if roles.get("percent") else ""
+        if roles.get("predicted"):
+            yield "predicted", roles["predicted"]
+            kind = "confidence"
         yield kind, _listed(roles["output"]) + percent
+        if roles.get("being_right"):
+            yield "calibrated", f"the probability that {roles['predicted']!r} is right"
         yield "label", roles["label"]
-        for role in ("groups", "weight"):
-            if roles.get(role):
-                yield role, roles[role]
+        groups = roles.get("groups") or []
+        if groups:
+            yield "groups", groups if isinstance(groups, str) else ", ".join(groups)
+        if roles.get("weight"):
+            yield "weight", roles["weight"]
     yield "features", _features(calibrator)
     if calibrator.get("forget_features"):
         yield "forgotten", "the features of the calibration items; evidence is not available"

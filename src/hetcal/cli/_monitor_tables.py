@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
 from hetcal.io.class_columns import class_finder
-from hetcal.io.kinds import as_labels, as_levels, as_table
-from hetcal.io.output_columns import missing_rows, read_output
+from hetcal.io.groups import group_names
+from hetcal.io.kinds import as_labels, as_table
+from hetcal.io.output_columns import missing_rows
 from hetcal.io.sampling import RowSampler
 from hetcal.io.selection import listed
 from hetcal.io.tables import open_table, whole_table
@@ -19,6 +20,7 @@ from hetcal.io.text import as_text, is_missing
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
+    from hetcal.io.roles import TableRoles
     from hetcal.monitor import SupportMonitor
 
 _BATCH_ROWS = 50_000
@@ -41,7 +43,7 @@ def reference_items(
     output = {items.kind: items.output}
     if not held_out:
         find = class_finder(roles.classes)
-        y = [find(text) for text in texts_of(inferred, roles.label)]
+        y = [find(text) for text in label_texts(inferred, roles)]
         _check_same(source, loaded, y, items.X, output)
     return items.X, output, names
 
@@ -53,18 +55,18 @@ def _usable_rows(
     roles, drawn = loaded.roles, None if held_out else loaded.record.get("drawn")
     limit, seed = (_NO_LIMIT, 0) if drawn is None else (drawn["max_rows"], drawn["seed"])
     sampler, find = RowSampler(limit, seed), class_finder(roles.classes)
-    groups = None if drawn is None else roles.groups
-    needed = {*roles.output, *roles.features, *([] if held_out else [roles.label])}
-    needed |= {name for name in (by, groups) if name is not None}
+    groups = () if drawn is None else roles.groups
+    needed = {*roles.output, *roles.features, *groups, *([] if held_out else [roles.label])}
+    needed |= {name for name in (by, roles.predicted) if name is not None}
     with open_table(source, **how) as reader:
         columns = [name for name in reader.names if name in needed]
         for batch in reader.batches(_BATCH_ROWS, columns):
             usable = ~_without_output(batch, loaded, sampler.n_rows + 1)
             if not held_out:
-                labels = [find(text) for text in texts_of(batch, roles.label)]
+                labels = [find(text) for text in label_texts(batch, roles)]
                 usable &= np.array([label is not None for label in labels], dtype=bool)
             frame: Any = as_table(batch)
-            named = None if groups is None else as_levels(frame[groups]).tolist()
+            named = group_names(frame, groups).tolist() if groups else None
             sampler.add(batch, usable=usable, groups=named)
     return sampler.sample().table
 
@@ -73,11 +75,7 @@ def _without_output(batch: Any, loaded: LoadedModel, first_row: int) -> NDArray[
     roles = loaded.roles
     frame: Any = as_table(batch)
     roles.check_columns(frame.columns)
-    logits = roles.output_kind == "logits"
-    given = read_output(
-        frame, roles.output, percent=roles.percent, logits=logits, first_row=first_row, later=True
-    )
-    return missing_rows(given)
+    return missing_rows(roles.read_output(frame, first_row=first_row))
 
 
 def _check_same(
@@ -124,7 +122,7 @@ def watch(
             X = None if items.X is None else items.X[rows]
             known: dict[str, Any] = {}
             if roles.label in source.names:
-                known["y"] = labels.read(texts_of(batch, roles.label))[rows]
+                known["y"] = labels.read(label_texts(batch, roles))[rows]
             if by is not None:
                 known["by"] = np.array(texts_of(batch, by), dtype=object)[rows]
             if rows.any():
@@ -164,11 +162,22 @@ class _Labels:
         ]
 
 
+def label_texts(table: Any, roles: TableRoles) -> list[str | None]:
+    """Return what a table says about each row's label, as text; None where nothing."""
+    frame: Any = as_table(table)
+    _need_column(frame, roles.label)
+    return roles.label_texts(frame)
+
+
 def texts_of(table: Any, column: str) -> list[str | None]:
     """Return a column as text; None where it is blank."""
     frame: Any = as_table(table)
+    _need_column(frame, column)
+    return as_labels(frame[column])
+
+
+def _need_column(frame: Any, column: str) -> None:
     if column not in frame.columns:
         raise InputError(
             f"The table lacks the column {column!r}. It has {listed(list(frame.columns))}."
         )
-    return as_labels(frame[column])

@@ -63,7 +63,44 @@ Positive = Annotated[
     typer.Option(
         "--positive",
         metavar="VALUE",
-        help="The label that a single column of probabilities speaks of.",
+        help="The label that a single column is the probability of.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        "--classes",
+        metavar="NAMES",
+        help="The labels in the order of the columns, separated by commas, where the columns are "
+        "not named after them.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Predicted = Annotated[
+    str | None,
+    typer.Option(
+        "--predicted",
+        metavar="COLUMN",
+        help="The class that the model predicted, with --confidence instead of --proba.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Confidence = Annotated[
+    str | None,
+    typer.Option(
+        "--confidence",
+        metavar="COLUMN",
+        help="The probability of the predicted class. With three classes and more, the "
+        "probability of being right is calibrated.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+AcceptOrder = Annotated[
+    bool,
+    typer.Option(
+        "--accept-order",
+        help="Go on although the probabilities rank the labels the wrong way round.",
         rich_help_panel=_COLUMNS,
     ),
 ]
@@ -95,8 +132,9 @@ Groups = Annotated[
     str | None,
     typer.Option(
         "--groups",
-        metavar="COLUMN",
-        help="Rows with the same value (one customer, one patient) stay together.",
+        metavar="NAMES",
+        help="Rows with the same value (one customer, one patient) stay together; several columns "
+        "separated by commas: the same value in each.",
         rich_help_panel=_COLUMNS,
     ),
 ]

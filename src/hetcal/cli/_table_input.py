@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetcal._exceptions import InputError
+from hetcal._exceptions import ColumnOrderWarning, InputError
 from hetcal.cli._options import MAX_ROWS
 
 if TYPE_CHECKING:
     from hetcal.io.columns import Problem
 
-_FLAGS = frozenset({"percent", "drop_missing"})
+_FLAGS = frozenset({"percent", "drop_missing", "accept_order"})
 
 
 def reading(format: Any, encoding: str, decimal: str) -> dict[str, Any]:
@@ -55,6 +57,14 @@ def read(
             "probabilities are on average with hetcal.metrics.evaluate in Python."
         )
     return problem
+
+
+@contextmanager
+def order_was_checked() -> Iterator[None]:
+    """Leave out the warning about the order of columns: it was given when the table was read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnOrderWarning)
+        yield
 
 
 def drawing(max_rows: int, seed: int) -> dict[str, Any]:

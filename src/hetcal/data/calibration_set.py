@@ -25,6 +25,7 @@ from hetcal._validation import (
     check_same_rows,
     check_sample_weight,
     check_two_classes,
+    warn_column_order,
     weights_as_counts,
 )
 from hetcal.data.scores import Scores
@@ -141,17 +142,19 @@ class CalibrationSet:
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
         check_two_classes(codes, order, weight)
         floor = zero_floor(output) if kind == "y_proba" else None
+        scores, groups = _scores(output, floor), check_groups(groups, n)
+        warn_column_order(codes, scores.proba, order, name=kind, weight=weight, groups=groups)
         return cls(
             codes=codes,
             classes=order,
             kind=kind,
             output=output,
-            scores=_scores(output, floor),
+            scores=scores,
             zero_floor=floor,
             output_names=names,
             weight=weight,
             counts=np.ones(n) if weight is None else weights_as_counts(weight),
-            groups=check_groups(groups, n),
+            groups=groups,
             rows=np.arange(n),
             _features=_Features(X),
         )

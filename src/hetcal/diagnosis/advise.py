@@ -162,7 +162,7 @@ def advise(
     y_proba, logits : array-like of shape (n, K)
         The classifier's output on these items: exactly one of the two. The classifier must not have
         been trained on them; a warning says when it looks so.
-    groups : array-like of shape (n,), optional
+    groups : array-like of shape (n,) or (n, n_columns), optional
         Items that belong together (one patient, one document): nothing is predicted from the item's
         own group, and intervals count groups.
     sample_weight : array-like of shape (n,), optional

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
-from hetcal._typing import Matrix, Rows
+from hetcal._typing import Matrix
+from hetcal._validation import find_column_order
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis.prior_shift import PriorShift
 from hetcal.diagnosis.repeated_rows import repeated_rows
@@ -25,9 +25,6 @@ _CERTAIN, _OFTEN_WRONG = 1e-3, 0.05
 _OPEN_BALANCE, _MUCH_WIDER = 0.1, 3.0
 # From this share on, a class that no item has is no trifle.
 _NO_TRIFLE, _LABELS_NAMED = 0.02, 5
-# Columns in another order: labels have at least this correlation with another column, more than
-# chance can make it by so many standard errors, and at most this part of it with their own.
-_GOES_WITH, _BEYOND_CHANCE, _HARDLY = 0.2, 3.0, 0.1
 _MANY_REPEATS = 0.1  # of the rows: what the copies give away decides what is found
 
 
@@ -57,55 +54,20 @@ def check_column_order(items: CalibrationSet, *, still_needed: bool = True) -> A
 
     It voids the advice where the probabilities are still needed, and not where features do better.
     """
-    P, weight = items.proba, items.weights / items.weights.mean()
-    together = _correlations(np.eye(P.shape[1])[items.codes], P, weight)
-    classes, K = np.arange(P.shape[1]), P.shape[1]
-    _, column = linear_sum_assignment(together, maximize=True)
-    moved = classes[column != classes]
-    if moved.size == 0:
+    found = find_column_order(items.codes, items.proba, items.weights, items.groups)
+    if found is None:
         return None
-    own, other = together[moved, moved], together[moved, column[moved]]
-    # Of labels that have to do with no column the best order has about this sum, by chance.
-    chance = np.sqrt(2 * moved.size * np.log(K)) + _BEYOND_CHANCE
-    certain = other.sum() * np.sqrt(items.n_items / moved.size) > chance
-    strength = _balanced_correlations(items.codes, P[:, column], weight)[moved]
-    if not certain or strength.min() < _GOES_WITH or own.mean() > _HARDLY * other.mean():
-        return None
-    class_of, top, labels = np.argsort(column), P.argmax(axis=1), items.classes.tolist()
-    right = float(np.average(top == items.codes, weights=weight))
-    reordered = float(np.average(class_of[top] == items.codes, weights=weight))
+    labels = items.classes.tolist()
     return AdviceWarning(
         "column-order",
         f"The labels go with other columns of {items.kind} than their own: the model is right on "
-        f"{right:.0%} of the items, and would be on {reordered:.0%} with the columns read as "
-        f"{_named([labels[k] for k in class_of])}. Are the columns in the order of the classes, "
-        f"{_named(labels)}? Pass classes= in the order of the columns, or reorder the columns, and "
-        "ask again" + ("; until then nothing is recommended." if still_needed else "."),
+        f"{found.right:.0%} of the items, and would be on {found.right_then:.0%} with the columns "
+        f"read as {_named([labels[k] for k in found.class_of])}. Are the columns in the order of "
+        f"the classes, {_named(labels)}? Pass classes= in the order of the columns, or reorder the "
+        "columns, and ask again"
+        + ("; until then nothing is recommended." if still_needed else "."),
         voids=still_needed,
     )
-
-
-def _balanced_correlations(codes: Rows, P: Matrix, weight: Matrix) -> Matrix:
-    """Return how each class goes with its column of P, as if half of the items were of the class.
-
-    Of a rare class the plain correlation is small, however well the column tells it.
-    """
-    strength = np.zeros(P.shape[1])
-    for k in np.unique(codes):
-        of_class = (codes == k).astype(np.float64)
-        share = np.average(of_class, weights=weight)
-        if 0 < share < 1:
-            balanced = weight * np.where(codes == k, 1 / share, 1 / (1 - share))
-            strength[k] = _correlations(of_class[:, None], P[:, [k]], balanced)[0, 0]
-    return strength
-
-
-def _correlations(A: Matrix, B: Matrix, weight: Matrix) -> Matrix:
-    """Return the correlation of each column of A with each of B; 0 where one is constant."""
-    A, B = A - np.average(A, axis=0, weights=weight), B - np.average(B, axis=0, weights=weight)
-    lengths = np.sqrt(np.outer(weight @ A**2, weight @ B**2))
-    products = (weight[:, None] * A).T @ B
-    return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 1e-12)
 
 
 def check_unseen_classes(

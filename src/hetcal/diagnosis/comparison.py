@@ -222,7 +222,7 @@ def compare(
         the earliest items are never tested, and do not count.
     n_repeats : int, default=2
         Shuffles of the folds (for an int); the loss of an item is averaged over them.
-    groups : array-like of shape (n,), optional
+    groups : array-like of shape (n,) or (n, n_columns), optional
         Rows of one group (one patient) are never on both sides of a split, and count as one unit in
         the standard errors.
     sample_weight : array-like of shape (n,), optional

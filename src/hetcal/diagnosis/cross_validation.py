@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from hetcal._exceptions import ColumnOrderWarning
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration import GlobalCalibrator, get_calibrator, list_calibrators
 from hetcal.calibration.fitting import fitted_to, predicted_by
@@ -330,7 +331,9 @@ def _fit_and_predict(items: CalibrationSet, calibrator: Any, train: Rows, test: 
         # Whatever goes wrong in one method must not lose the others; its row says why.
         except Exception as problem:
             error = f"{type(problem).__name__}: {problem}"
-    texts = {str(warning.message) for warning in caught}
+    # That of the order of the columns was given for all items together.
+    said = [w for w in caught if not issubclass(w.category, ColumnOrderWarning)]
+    texts = {str(warning.message) for warning in said}
     return _Result(Q, error, texts, time.perf_counter() - start)
 
 

@@ -201,7 +201,7 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         sample_weight : array-like of shape (n,), optional
             Weights of the items in the global map, in all averages and in the tests. Forests count
             items. Items of weight 0 are left out.
-        groups : array-like of shape (n,), optional
+        groups : array-like of shape (n,) or (n, n_columns), optional
             Items that belong together (one patient, one document). Nothing is then predicted from
             the item's own group: local models are cross-fitted by group, and tests and errors count
             groups.

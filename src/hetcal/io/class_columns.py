@@ -1,13 +1,15 @@
 """Classes by the names of the probability columns, matched with the labels.
 
-``p_yes`` and ``p_no`` speak of the labels ``yes`` and ``no``; ``p_0`` and ``p_1`` of 0 and 1. What
+``p_yes`` and ``p_no`` belong to the labels ``yes`` and ``no``; ``p_0`` and ``p_1`` to 0 and 1. What
 is common to all names is not part of a class. Names and labels that differ only in case, in
 spaces or in how truth is written (``True`` and 1) are taken to be the same, with a word about it.
 """
 
 from __future__ import annotations
 
+import csv
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,7 +27,7 @@ _MOST_CLASSES = 1000
 
 @dataclass(frozen=True)
 class ClassMatch:
-    """Which class each column speaks of, and which class each label text is.
+    """Which class each column belongs to, and which class each label text is.
 
     Attributes
     ----------
@@ -68,21 +70,69 @@ def match_classes(
     ['10', '1']
     """
     for wanted in (list(labels), [label for label in labels if label not in MISSING]):
-        for same in (str, _folded, _truth_folded):
+        for same in (str, _folded, truth_folded):
             found = _match(columns, wanted, stars, same)
             if found is not None:
                 return found
     raise InputError(
         f"The labels in {label_column!r} are {listed(sorted(labels))}, but the probability columns "
-        f"{listed(columns)} speak of the classes {listed(_shown_names(columns, stars))}. Rename "
-        "the columns after the labels (p_<label>), or name the right columns one by one."
+        f"{listed(columns)} are named after {listed(_shown_names(columns, stars))}. Name their "
+        f"classes in the order of the columns, for example --classes "
+        f"{as_list(_suggested(labels, len(columns)))} (classes=)."
     )
+
+
+def match_given_classes(
+    columns: Sequence[str], labels: Sequence[str], classes: Sequence[str], *, label_column: str
+) -> ClassMatch:
+    """Match the labels with classes that were named in the order of the columns.
+
+    Examples
+    --------
+    >>> match_given_classes(["p0", "p1"], ["Hi", "lo"], ["lo", "hi"], label_column="y").of_label
+    {'Hi': 'hi', 'lo': 'lo'}
+    """
+    if len(classes) != len(columns) or len(set(classes)) != len(classes):
+        raise InputError(
+            f"--classes names {len(classes)} classes ({listed(classes)}) for {len(columns)} "
+            f"columns of probabilities ({listed(columns)}). Name each class once, in the order of "
+            "the columns."
+        )
+    find = class_finder(classes)
+    of_label = {label: find(label) for label in labels}
+    unknown = [k for k, name in of_label.items() if name is None and k not in MISSING]
+    if unknown:
+        raise InputError(
+            f"{label_column!r} holds {listed(sorted(unknown), 5)}, which --classes does not name "
+            f"({listed(classes)}). Name every class, in the order of the columns {listed(columns)}."
+        )
+    unseen = [name for name in classes if name not in of_label.values()]
+    notes = []
+    if unseen:
+        notes.append(f"No row has the label {listed(unseen, 5)}; the class is kept all the same.")
+    known = {label: name for label, name in of_label.items() if name is not None}
+    return ClassMatch(list(classes), known, notes)
+
+
+def split_classes(classes: str | Sequence[Any] | None) -> list[str] | None:
+    """Return names that may be separated by commas; quoted, a name may hold a comma.
+
+    Examples
+    --------
+    >>> split_classes('low, "medium, or so",high')
+    ['low', 'medium, or so', 'high']
+    """
+    if classes is None:
+        return None
+    if isinstance(classes, str):
+        return [name.strip() for name in next(csv.reader([classes], skipinitialspace=True), [])]
+    return [as_text(name) for name in classes]
 
 
 def match_positive(
     column: str, labels: Sequence[str], positive: str | None, *, label_column: str
 ) -> ClassMatch:
-    """Match a single column with the label that it speaks of.
+    """Match a single column with the label that it is the probability of.
 
     Examples
     --------
@@ -92,29 +142,41 @@ def match_positive(
     known = [label for label in labels if label not in MISSING] if len(labels) > 2 else list(labels)
     if len(known) != 2:
         raise InputError(
-            f"One column of probabilities ({column!r}) speaks of two classes, but "
+            f"One column of probabilities ({column!r}) is enough for two classes, but "
             f"{label_column!r} holds {len(known)}: {listed(sorted(known))}. Name one column per "
-            "class, e.g. --proba 'p_*', or correct the labels."
+            f"class, e.g. --proba 'p_*'; {_if_confidence(column)}; or correct the labels."
         )
     notes = []
     if positive is None:
         positive = _obvious_positive(column, known)
         if positive is None:
             raise InputError(
-                f"Does {column!r} speak of {known[0]!r} or of {known[1]!r}? Say so: "
-                f"--positive {_quoted(known[1])} (positive=...)."
+                f"Is {column!r} the probability of {known[0]!r} or of {known[1]!r}? Say so: "
+                f"--positive {shlex.quote(known[1])} (positive=...). Or {_if_confidence(column)}."
             )
         notes.append(f"{column} is read as the probability of {positive!r} (--positive).")
     chosen = [label for label in known if label == positive] or [
-        label for label in known if _truth_folded(label) == _truth_folded(positive)
+        label for label in known if truth_folded(label) == truth_folded(positive)
     ]
     if len(chosen) != 1:
         raise InputError(
-            f"--positive {_quoted(positive)} is not a label; {label_column!r} holds "
+            f"--positive {shlex.quote(positive)} is not a label; {label_column!r} holds "
             f"{listed(sorted(known))}."
         )
     other = next(label for label in known if label != chosen[0])
     return ClassMatch([other, chosen[0]], {label: label for label in known}, notes)
+
+
+def positive_of(classes: Sequence[str], positive: str | None) -> str:
+    """Return the class that a single column is the probability of: the second of two."""
+    if positive is not None:
+        raise InputError("--positive and --classes say the same of a single column. Pass one.")
+    if len(classes) != 2:
+        raise InputError(
+            f"--classes names {len(classes)} classes ({listed(classes)}) for a single column of "
+            "probabilities. Name two: the column is the probability of the second."
+        )
+    return classes[1]
 
 
 def class_finder(classes: Sequence[Any]) -> Callable[[str | None], Any]:
@@ -132,7 +194,7 @@ def class_finder(classes: Sequence[Any]) -> Callable[[str | None], Any]:
     names = [as_text(label) for label in classes]
     known = [
         (same, dict(zip(map(same, names), classes, strict=True)))
-        for same in (str.strip, _folded, _truth_folded)
+        for same in (str.strip, _folded, truth_folded)
         if len(set(map(same, names))) == len(names)
     ]
 
@@ -214,8 +276,8 @@ def _obvious_positive(column: str, labels: Sequence[str]) -> str | None:
     named = [label for label in labels if column in (label, f"p_{label}", f"proba_{label}")]
     if len(named) == 1:
         return named[0]
-    ones = [label for label in labels if _truth_folded(label) == "1"]
-    zeros = [label for label in labels if _truth_folded(label) == "0"]
+    ones = [label for label in labels if truth_folded(label) == "1"]
+    zeros = [label for label in labels if truth_folded(label) == "0"]
     return ones[0] if len(ones) == 1 and len(zeros) == 1 else None
 
 
@@ -223,10 +285,26 @@ def _folded(text: str) -> str:
     return re.sub(r"[\s_\-]+", " ", text).strip().casefold()
 
 
-def _truth_folded(text: str) -> str:
+def truth_folded(text: str) -> str:
+    """Return the same for spellings that differ in case, in spaces or in how truth is written."""
     folded = _folded(text)
     return _TRUTH.get(folded, folded)
 
 
-def _quoted(text: str) -> str:
-    return f"'{text}'" if re.search(r"[^\w.+-]", text) or not text else text
+def _if_confidence(column: str) -> str:
+    return (
+        "if it is the confidence in a predicted class, pass --predicted COLUMN --confidence "
+        f"{shlex.quote(column)}"
+    )
+
+
+def _suggested(labels: Sequence[str], n: int) -> list[str]:
+    """Return as many names as there are columns, in the hope that they are in order."""
+    known = sorted(label for label in labels if label not in MISSING)
+    return known if len(known) == n else [*known, "..."]
+
+
+def as_list(names: Sequence[str]) -> str:
+    """Return names as an option takes them, ready for a shell."""
+    cells = [f'"{name}"' if "," in name else name for name in names]
+    return shlex.quote(",".join(cells))

@@ -14,18 +14,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.io.class_columns import match_classes
+from hetcal.io.class_columns import match_classes, split_classes
 from hetcal.io.columns import (
     MOST_LABELS,
+    columns_of_groups,
     match_labels,
     output_columns,
     read_problem,
     refuse_label_among,
     refuse_missing,
+    refuse_no_prediction,
     single_columns,
 )
-from hetcal.io.kinds import as_labels, as_levels, as_numbers, as_table, values_of
-from hetcal.io.output_columns import both_classes, missing_rows, read_output, row_numbers
+from hetcal.io.confidence import match_of_labels, right_or_wrong, spelled_alike
+from hetcal.io.groups import group_names, refuse_no_group
+from hetcal.io.kinds import as_labels, as_numbers, as_table, values_of
+from hetcal.io.output_columns import both_classes, missing_rows, read_output
 from hetcal.io.problem import Problem
 from hetcal.io.sampling import MAX_ROWS, RowSampler
 from hetcal.io.selection import one_column, select_columns
@@ -35,6 +39,7 @@ from hetcal.io.text import MISSING, infer_column
 
 _FEW_ITEMS = 100
 _CELLS_PER_BATCH = 1_000_000
+_TWO = 2  # classes; of more, a confidence says nothing but whether the prediction is right
 
 
 def draw_problem(
@@ -113,8 +118,9 @@ def _columns_needed(names: list[str], roles: dict[str, Any]) -> list[str] | None
     if features is None and roles.get("use_features", True):
         return None
     needed = {one_column(names, roles["label"], "label")}
-    needed |= set(output_columns(names, roles.get("proba"), roles.get("logits"))[0])
+    needed |= set(output_columns(names, **_output(roles))[0])
     needed |= set(single_columns(names, **_single(roles)).values())
+    needed |= set(columns_of_groups(names, roles.get("groups")))
     for role in ("features", "drop", "by"):
         if roles.get(role) is not None:
             needed |= set(select_columns(names, roles[role], role))
@@ -122,7 +128,12 @@ def _columns_needed(names: list[str], roles: dict[str, Any]) -> list[str] | None
 
 
 def _single(roles: dict[str, Any]) -> dict[str, Any]:
-    return {role: roles.get(role) for role in ("groups", "weight", "time")}
+    return {role: roles.get(role) for role in ("weight", "time", "predicted")}
+
+
+def _output(roles: dict[str, Any]) -> dict[str, Any]:
+    wanted = ("proba", "logits", "predicted", "confidence")
+    return {role: roles.get(role) for role in wanted}
 
 
 class _Stream:
@@ -132,11 +143,12 @@ class _Stream:
         names = reader.names
         self.roles = roles
         self.label = one_column(names, roles["label"], "label")
-        self.columns, self.stars, self.logits = output_columns(
-            names, roles.get("proba"), roles.get("logits")
-        )
+        self.columns, self.stars, self.logits = output_columns(names, **_output(roles))
         refuse_label_among(self.columns, self.label)
         self.single = single_columns(names, **_single(roles))
+        self.group_columns = columns_of_groups(names, roles.get("groups"))
+        self.predicted = self.single.get("predicted")
+        self.names_seen: set[str | None] = set()
         self.sampler = RowSampler(max_rows, seed)
         self.scores = StreamScores(max(2, len(self.columns)))
         self.no_label = self._words_for_nothing()
@@ -148,7 +160,7 @@ class _Stream:
         if frame is None:
             raise TypeError(f"Expected a table; got {type(batch).__name__}.")
         first_row = self.sampler.n_rows + 1
-        texts = _label_texts(frame[self.label])
+        texts = self._texts(frame, first_row)
         labelled = ~pd.isna(texts) & ~np.isin(texts, list(self.no_label))
         percent = bool(self.roles.get("percent", False))
         given = read_output(
@@ -179,13 +191,14 @@ class _Stream:
         overall = self.scores.overall(match)
         sample = self.sampler.sample()
         table = whole_table([sample.table])
-        drawn_labels = as_labels(as_table(table)[self.label])  # type: ignore[index]
+        drawn_labels = self._texts(as_table(table)).tolist()
         counts = dict.fromkeys(match.classes, 0)
         for text in drawn_labels:
             if text in match.of_label:
                 counts[match.of_label[text]] += 1
         self._check_classes(counts, overall["class_counts"])
-        problem = read_problem(table, **self.roles)
+        more = {"being_right": True} if len(self.names_seen) > _TWO else {}
+        problem = read_problem(table, **(self.roles | more))
         drawn = {
             "from_rows": sample.n_rows,
             "usable_rows": self.scores.n_rows,
@@ -203,17 +216,39 @@ class _Stream:
             drawn=drawn,
         )
 
+    def _texts(self, frame: Any, first_row: int = 1) -> NDArray:
+        """Return the labels as text; where classes are predicted, whether they are right.
+
+        The scores are the same with two classes: the confidence is all that is known.
+        """
+        texts = _label_texts(frame[self.label])
+        if self.predicted is None:
+            return texts
+        answers = _label_texts(frame[self.predicted])
+        if not self.roles.get("drop_missing", False):
+            refuse_no_prediction(texts.tolist(), answers.tolist(), self.predicted, first_row)
+        if len(self.names_seen) <= _TWO:
+            self.names_seen |= {spelled_alike(text) for text in {*texts, *answers}} - {None}
+        return np.array(right_or_wrong(texts.tolist(), answers.tolist()), dtype=object)
+
     def _match(self) -> Any:
-        positive = self.roles.get("positive")
-        return match_labels(self.columns, self.stars, self.scores.labels, self.label, positive)
+        if self.predicted is not None:
+            return match_of_labels([], None)
+        positive, classes = self.roles.get("positive"), split_classes(self.roles.get("classes"))
+        return match_labels(
+            self.columns, self.stars, self.scores.labels, self.label, positive, classes
+        )
 
     def _words_for_nothing(self) -> frozenset[str]:
-        """Return the words for "missing" that no column of probabilities speaks of."""
+        """Return the words for "missing" that no column of probabilities belongs to."""
         if len(self.columns) == 1:
             return frozenset()  # one of the two labels may be such a word
         return frozenset(word for word in MISSING if not self._is_class(word))
 
     def _is_class(self, word: str) -> bool:
+        classes = split_classes(self.roles.get("classes"))
+        if classes is not None:
+            return word in classes
         try:
             match_classes(self.columns, [word], label_column=self.label, stars=self.stars)
         except InputError:
@@ -221,17 +256,11 @@ class _Stream:
         return True
 
     def _groups(self, frame: Any, usable: NDArray[np.bool_], first_row: int) -> list | None:
-        if "groups" not in self.single:
+        if not self.group_columns:
             return None
-        groups = as_levels(frame[self.single["groups"]])
-        absent = groups.isna().to_numpy() & usable
-        if absent.any():
-            raise InputError(
-                f"Column {self.single['groups']!r} (groups) is empty in "
-                f"{row_numbers(absent, first_row)} (counted from 1). Fill it in, or leave these "
-                "rows out."
-            )
-        return groups.tolist()
+        rows = np.flatnonzero(usable)
+        refuse_no_group(frame.filter(usable.tolist()), self.group_columns, rows + first_row - 1)
+        return group_names(frame, self.group_columns).tolist()
 
     def _check_classes(self, drawn: dict[str, int], of_all: dict[str, int]) -> None:
         if sum(n > 0 for n in drawn.values()) < 2 <= sum(n > 0 for n in of_all.values()):

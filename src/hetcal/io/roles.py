@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
 from hetcal.io.class_columns import class_finder
+from hetcal.io.confidence import of_second_class, right_or_wrong
 from hetcal.io.kinds import as_feature, as_labels, as_table
 from hetcal.io.output_columns import both_classes, missing_rows, read_output, row_numbers
 from hetcal.io.selection import did_you_mean, listed
@@ -70,8 +71,15 @@ class TableRoles:
         From the name of each feature to its kind: "number", "boolean" or "text".
     levels : dict
         From the name of each text feature to the levels seen.
-    groups, weight : str or None
-        The columns of groups and weights.
+    groups : tuple of str
+        The columns that name a group together; empty without groups.
+    weight : str or None
+        The column of weights.
+    predicted : str or None
+        The column of predicted classes, where ``output`` is the confidence in them.
+    being_right : bool
+        Whether the classes are "wrong" and "right": what the labels are is not calibrated, but
+        whether ``predicted`` is the label.
     """
 
     label: str
@@ -81,13 +89,15 @@ class TableRoles:
     percent: bool = False
     features: dict[str, str] = field(default_factory=dict)
     levels: dict[str, list[str]] = field(default_factory=dict)
-    groups: str | None = None
+    groups: tuple[str, ...] = ()
     weight: str | None = None
+    predicted: str | None = None
+    being_right: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold; the features as pairs, since JSON does not promise order."""
         data = asdict(self)
-        data |= {key: list(data[key]) for key in ("output", "classes")}
+        data |= {key: list(data[key]) for key in ("output", "classes", "groups")}
         data["features"] = [list(pair) for pair in self.features.items()]
         return data
 
@@ -95,7 +105,9 @@ class TableRoles:
     def from_dict(cls, data: Mapping[str, Any]) -> TableRoles:
         """Return the roles from :meth:`to_dict`."""
         known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
-        for key in ("output", "classes"):
+        groups = known.get("groups") or ()
+        known["groups"] = (groups,) if isinstance(groups, str) else groups
+        for key in ("output", "classes", "groups"):
             known[key] = tuple(known[key])
         known["features"] = dict(known["features"])
         return cls(**known)
@@ -122,9 +134,7 @@ class TableRoles:
             raise TypeError(f"Expected a table with named columns; got {type(table).__name__}.")
         self.check_columns(frame.columns)
         logits = self.output_kind == "logits"
-        given = read_output(
-            frame, self.output, percent=self.percent, logits=logits, first_row=first_row, later=True
-        )
+        given = self.read_output(frame, first_row=first_row)
         absent = missing_rows(given)
         if absent.any() and not leave_missing:
             raise InputError(
@@ -146,7 +156,7 @@ class TableRoles:
         if frame is None or self.label not in frame.columns:
             return None
         find = class_finder(self.classes)
-        texts = as_labels(frame[self.label])
+        texts = self.label_texts(frame)
         found = [find(text) for text in texts]
         unknown = sorted(
             {t.strip() for t, label in zip(texts, found, strict=True) if t and label is None}
@@ -160,6 +170,31 @@ class TableRoles:
         known = np.array([text is not None for text in texts], dtype=bool)
         values = [self.classes[0] if label is None else label for label in found]
         return np.array(values, dtype=np.array(self.classes).dtype), known
+
+    def read_output(self, frame: nw.DataFrame, *, first_row: int = 1) -> NDArray[np.float64]:
+        """Return the output: one column per class, or that of the second; NaN where missing."""
+        given = read_output(
+            frame,
+            self.output,
+            percent=self.percent,
+            logits=self.output_kind == "logits",
+            first_row=first_row,
+            later=True,
+        )
+        if self.predicted is None or self.being_right:
+            return given
+        return of_second_class(
+            as_labels(frame[self.predicted]), given, self.classes, self.predicted
+        )
+
+    def label_texts(self, frame: nw.DataFrame) -> list[str | None]:
+        """Return the labels as text, None where there is none; whether right, where that counts."""
+        texts = as_labels(frame[self.label])
+        if not self.being_right:
+            return texts
+        if self.predicted not in frame.columns:
+            return [None] * len(texts)
+        return right_or_wrong(texts, as_labels(frame[self.predicted]))
 
     def _features(
         self, frame: nw.DataFrame, first_row: int
@@ -177,7 +212,8 @@ class TableRoles:
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise where columns of the features or of the output are missing."""
-        wanted = [*self.output, *self.features]
+        said = [] if self.predicted is None or self.being_right else [self.predicted]
+        wanted = [*self.output, *said, *self.features]
         absent = [name for name in wanted if name not in set(names)]
         if absent:
             raise InputError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.io.kinds import as_levels, as_table
-from hetcal.io.selection import one_column
+from hetcal.io.groups import group_names
+from hetcal.io.kinds import as_table
+from hetcal.io.selection import select_columns
 from hetcal.io.text import as_text
 
 #: Rows that the commands compute with, unless told otherwise.
@@ -134,7 +135,7 @@ def draw_rows(
     batches: Iterable[Any],
     max_rows: int = MAX_ROWS,
     *,
-    groups: str | None = None,
+    groups: str | Sequence[str] | None = None,
     random_state: int = 0,
 ) -> Sample:
     """Draw rows from a stream of tables, each set of ``max_rows`` rows with equal probability.
@@ -148,9 +149,10 @@ def draw_rows(
         For example from :func:`hetcal.io.read_batches`. At least one.
     max_rows : int, default=50000
         Rows that are drawn; all of them where the stream is not longer.
-    groups : str, optional
-        The column of groups (one customer, one patient). Groups are drawn whole, in random order,
-        up to the first that does not fit: somewhat fewer rows than ``max_rows``.
+    groups : str or list of str, optional
+        The column of groups (one customer, one patient), or several together. Groups are drawn
+        whole, in random order, up to the first that does not fit: somewhat fewer rows than
+        ``max_rows``.
     random_state : int, default=0
         Seed.
 
@@ -169,7 +171,8 @@ def draw_rows(
     for batch in batches:
         named = None
         if groups is not None and (frame := as_table(batch)) is not None:
-            named = as_levels(frame[one_column(frame.columns, groups, "groups")]).tolist()
+            columns = select_columns(frame.columns, groups, "groups")
+            named = group_names(frame, columns).tolist()
         sampler.add(batch, groups=named)
     if not sampler.n_rows:
         raise InputError("There are no rows to draw from.")

@@ -72,7 +72,7 @@ def bootstrap_interval(
         drawn (labels and a matrix with one column per class; and ``sample_weight`` where given).
     y, y_proba, classes, sample_weight, normalized
         As in :func:`brier_score`.
-    groups : array-like of shape (n,), optional
+    groups : array-like of shape (n,) or (n, n_columns), optional
         Rows of one group (one patient, one document) are drawn together. Needed whenever rows are
         not independent: without it the interval is too narrow.
     n_bootstrap : int, default=1000

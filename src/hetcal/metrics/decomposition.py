@@ -113,7 +113,7 @@ def brier_decomposition(
         shrunk towards c by the share that scored best on the other folds.
     reference_proba : array-like of shape (n, K), optional
         Your own q, instead of ``X``. It must be honest: never fitted on these labels.
-    groups : array-like of shape (n,), optional
+    groups : array-like of shape (n,) or (n, n_columns), optional
         Rows of one group stay in one fold and in one bootstrap draw.
     recalibration : {"cross-fitted", "isotonic", "bins"}, default="cross-fitted"
         How c is found. ``"cross-fitted"``: isotonic regression per class on the other folds,

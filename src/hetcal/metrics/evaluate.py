@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from hetcal._validation import warn_column_order
 from hetcal.metrics._scored import Matrix, Scored, check_scored
 from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts, units_of
 from hetcal.metrics.decomposition import DecompositionStatistic, honest_statistic
@@ -57,7 +58,7 @@ def evaluate(
         Probabilities of one method, or of several methods for the same items.
     classes, sample_weight, normalized
         As in :func:`brier_score`.
-    groups : array-like of shape (n,), optional
+    groups : array-like of shape (n,) or (n, n_columns), optional
         Rows of one group are resampled together, and stay in one fold of the decomposition.
     cost_matrix : array-like of shape (K, n_decisions), optional
         Adds the row ``expected_cost``; see :func:`expected_cost`.
@@ -109,6 +110,15 @@ def evaluate(
     }
     some = next(iter(scored.values()))
     units = units_of(groups, some)
+    for name, items in scored.items():
+        warn_column_order(
+            items.codes,
+            items.proba,
+            items.classes,
+            name=f"y_proba[{name!r}]" if several else "y_proba",
+            weight=items.weight,
+            groups=units,
+        )
     tables = {
         name: _AllStatistics(items, cost_matrix, honest_statistic(items, units, random_state))
         for name, items in scored.items()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from hetcal._exceptions import ColumnOrderWarning
 from hetcal.diagnosis.advise import advise_on, judged
 from hetcal.report import model
 from hetcal.report.assemble import assembled, learning_curves, too_few
@@ -69,7 +70,7 @@ def diagnose(
     y_proba, logits : array-like of shape (n, K)
         The classifier's output on these items: exactly one of the two. The classifier must not have
         been trained on them.
-    groups : array-like of shape (n,), optional
+    groups : array-like of shape (n,) or (n, n_columns), optional
         Items that belong together (one patient): nothing is predicted from the item's own group.
     sample_weight : array-like of shape (n,), optional
         Weights; items of weight 0 are left out.
@@ -194,7 +195,10 @@ def diagnose(
 
 @contextmanager
 def _collected(texts: list[str]) -> Iterator[None]:
-    """Collect warnings: a report says them where they are read, not in between."""
+    """Collect warnings: a report says them where they are read, not in between.
+
+    That of the order of the columns is among those of the advice.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -202,7 +206,8 @@ def _collected(texts: list[str]) -> Iterator[None]:
         str(w.message)
         for w in caught
         if not issubclass(
-            w.category, DeprecationWarning | PendingDeprecationWarning | FutureWarning
+            w.category,
+            ColumnOrderWarning | DeprecationWarning | PendingDeprecationWarning | FutureWarning,
         )
     ]
 

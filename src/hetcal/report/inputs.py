@@ -18,7 +18,7 @@ from hetcal._validation import (
     check_proba,
     check_same_rows,
 )
-from hetcal._validation.containers import as_frame
+from hetcal._validation.containers import as_frame, as_vector, masked_as_missing
 from hetcal.data import CalibrationSet
 from hetcal.metrics.scores import expected_cost
 
@@ -58,7 +58,7 @@ def calibration_items(
         moment = moment[rows]
     if isinstance(by, Mapping):
         check_same_rows(y=y, **{str(key): value for key, value in by.items()})
-        by = {key: _safe_indexing(np.asarray(value), rows) for key, value in by.items()}
+        by = {key: _safe_indexing(as_vector(value, str(key)), rows) for key, value in by.items()}
     if np.array_equal(rows, np.arange(items.n_items)):
         return items, rows, moment, by
     return items.take(rows).detached(), rows, moment, by
@@ -66,7 +66,7 @@ def calibration_items(
 
 def _moments(time: Any, n: int) -> NDArray[np.int64]:
     """Return the rank of each moment, equal where the times are."""
-    values = pd.Series(np.asarray(time))
+    values = pd.Series(as_vector(time, "time"))
     if len(values) != n:
         raise ValueError(
             f"diagnose: time has {len(values)} values for {n} items. Pass one per item."
@@ -112,7 +112,7 @@ def new_labels(items: CalibrationSet, y_test: Any, n: int | None) -> NDArray[np.
         return None
     if n is None:
         raise ValueError(f"diagnose: y_test needs X_test and {items.kind}_test beside it.")
-    values = pd.Series(np.asarray(y_test))
+    values = pd.Series(as_vector(y_test, "y_test"))
     check_same_rows(y_test=values, X_test=np.empty((n, 1)))
     known = values.notna().to_numpy()
     codes = np.full(n, -1, dtype=np.int64)
@@ -135,7 +135,7 @@ def named(X: Any, names: Sequence[str] | None) -> Any:
     """Return an array as a table with these column names."""
     if names is None or X is None or as_frame(X) is not None:
         return X
-    matrix = np.asarray(X)
+    matrix = np.asarray(masked_as_missing(X))
     if matrix.ndim != 2 or matrix.shape[1] != len(names):
         raise ValueError(
             f"diagnose: feature_names has {len(names)} names for an array of shape {matrix.shape}."
