@@ -76,7 +76,8 @@ class Job:
         try:
             batches = self.calibrate(piece.batches(self.schema, self.batch_rows), additions)
             with attempt.open("xb") as stream:
-                with pq.ParquetWriter(stream, self.calibrate.schema(self.schema)) as writer:
+                schema = self.calibrate.schema(self.schema)
+                with pq.ParquetWriter(stream, schema, write_page_checksum=True) as writer:
                     for batch in batches:
                         writer.write_batch(batch)
                 stream.flush()

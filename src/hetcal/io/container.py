@@ -184,11 +184,11 @@ def _parsed(text: bytes) -> dict[str, Any]:
 def _is_deep(value: Any, deepest: int) -> bool:
     """Tell whether lists and dicts lie within each other more often than that."""
     level = [value]
-    for _ in range(deepest + 1):
-        nested = (inner for inner in level if isinstance(inner, dict | list))
-        level = [
-            v for inner in nested for v in (inner.values() if isinstance(inner, dict) else inner)
+    for _ in range(deepest):
+        inside = [
+            v for outer in level for v in (outer if isinstance(outer, list) else outer.values())
         ]
+        level = [v for v in inside if isinstance(v, dict | list)]
         if not level:
             return False
     return True

@@ -109,7 +109,12 @@ class ParquetSource:
 
         # Not buffered ahead: what was read ahead stays in memory, in the end the whole file. In
         # pieces: else a column of a whole row group is read at once.
-        self._file = pq.ParquetFile(stream, pre_buffer=False, buffer_size=_PARQUET_PIECE)
+        self._file = pq.ParquetFile(
+            stream,
+            pre_buffer=False,
+            buffer_size=_PARQUET_PIECE,
+            page_checksum_verification=True,  # where the writer has left any
+        )
         self._schema = self._file.schema_arrow
         self.names = list(self._schema.names)
         self.n_rows: int | None = self._file.metadata.num_rows

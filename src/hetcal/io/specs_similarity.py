@@ -56,7 +56,7 @@ def with_packed_leaves(spec: Spec) -> Spec:
     def unpack(state: dict[str, Any]) -> Any:
         if "leaves_" not in state:
             return spec.unpack(state)
-        forest = state.get("forest_")
+        forest: Any = state.get("forest_")
         expect(isinstance(forest, Forest), spec.cls, "has no forest")
         leaves = unpack_leaves(spec.cls, forest, state["leaves_"])
         in_bag = forest.in_bag

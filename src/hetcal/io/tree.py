@@ -251,13 +251,7 @@ class Decoder:
         for name, values in _listed(node["columns"]):
             if not isinstance(name, str):
                 raise FileFormatError("The file holds a table with a column without a name.")
-            is_list = isinstance(values, list)
-            column = self._scalars(values, depth) if is_list else self.decode(values, depth)
-            if not is_list and not is_array(column, "biuf", (None,)):
-                raise FileFormatError("The file holds a table with a column that is none.")
-            if not is_list:
-                self._budget.take(column.nbytes)
-            columns[name] = column
+            columns[name] = self._column(values, depth)
         index = None if node["index"] is None else self._scalars(node["index"], depth)
         lengths = {len(values) for values in columns.values()}
         if len(lengths | ({len(index)} if index is not None else set())) > 1:
@@ -266,6 +260,15 @@ class Decoder:
         if name is not None and not isinstance(name, str):
             raise FileFormatError("The file holds a table whose index has no proper name.")
         return from_columns({"columns": columns, "index": index, "index_name": name})
+
+    def _column(self, values: Any, depth: int) -> Any:
+        if isinstance(values, list):
+            return self._scalars(values, depth)
+        column = self.decode(values, depth)
+        if not is_array(column, "biuf", (None,)):
+            raise FileFormatError("The file holds a table with a column that is none.")
+        self._budget.take(column.nbytes)
+        return column
 
     def _object(self, node: dict, depth: int) -> Any:
         self._count_object()

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from hetcal._exceptions import InputError
 from hetcal.io.failures import told_clearly
+from hetcal.io.hidden_names import hidden_beside
 from hetcal.io.locks import try_lock
 
 # Windows neither renames nor removes a file that is open; that is the lock there.
@@ -82,7 +83,7 @@ class WholeFile:
 
     def _new_part(self) -> _Raw:
         while True:
-            self._part = _part_of(self._target, secrets.token_hex(4))
+            self._part = hidden_beside(self._target, f".{secrets.token_hex(4)}.tmp")
             raw = _Raw(self._part, "x", self.path)
             try:
                 with told_clearly(self.path), contextlib.suppress(FileNotFoundError):
@@ -119,7 +120,8 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
 
 def remove_leftovers(target: Path) -> None:
     """Remove what processes that were killed while they wrote this file have left."""
-    for part in target.parent.glob(_part_of(Path(glob.escape(target.name)), "????????").name):
+    name = glob.escape(hidden_beside(target, "").name)
+    for part in target.parent.glob(f"{name}.????????.tmp"):
         with contextlib.suppress(OSError):  # held, gone, or not ours to remove
             if _OPEN_FILES_STAY:
                 part.unlink()
@@ -127,10 +129,6 @@ def remove_leftovers(target: Path) -> None:
             with part.open("rb+") as left:
                 if try_lock(left.fileno()):
                     part.unlink()
-
-
-def _part_of(target: Path, token: str) -> Path:
-    return target.with_name(f".{target.name}.{token}.tmp")
 
 
 def _is_held(handle: int) -> bool:

@@ -174,7 +174,7 @@ class _ArrowBody:
         }
         self._schema = pa.schema([(name, types[name]) for name in arrays])
         if parquet:
-            self._writer: Any = pq.ParquetWriter(stream, self._schema)
+            self._writer: Any = pq.ParquetWriter(stream, self._schema, write_page_checksum=True)
         else:
             start = pa.ipc.new_file if as_file else pa.ipc.new_stream
             self._writer = start(stream, self._schema)
