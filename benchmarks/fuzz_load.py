@@ -590,7 +590,8 @@ def mutated(contents: list[bytes], seed: int) -> tuple[str, bytes]:
         return "graft", packed(manifest, arrays)
     chosen = rng.sample(ON_PARTS, rng.choice([1, 1, 1, 2, 3]))
     for mutation in chosen:
-        mutation(manifest, arrays, rng)
+        with contextlib.suppress(IndexError):  # an earlier one has left nothing to choose from
+            mutation(manifest, arrays, rng)
     return chosen[0].__name__, packed(manifest, arrays)
 
 
