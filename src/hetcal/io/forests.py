@@ -21,9 +21,9 @@ _NODE_ARRAYS = {
     "right": "<i4",
     "missing_left": "|u1",
 }
-# Numbers of leaves, the layout of the compiled core, leaf sums; and what the checks take for a
-# while.
-_BYTES_PER_NODE = 128
+# First what the checks take for a while; later numbers of leaves, the layout of the compiled core
+# and leaf sums.
+_BYTES_PER_NODE = 48
 
 
 def check_trees(

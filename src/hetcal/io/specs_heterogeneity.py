@@ -155,8 +155,8 @@ def _finish_honest(hidden: HiddenHeterogeneity, stored: dict[str, Any]) -> None:
     expect(hasattr(hidden, "cells_"), hidden, "has no table of cells")
     expect(optional(integers(n, low=0, high=n))(fold), hidden, "has wrong folds")
     expect(probabilities(n, K)(p_g), hidden, "has a wrong global map")
-    expect(numbers(n, None)(terms), hidden, "has wrong terms")
-    expect(numbers(*terms.shape)(stored["variances"]), hidden, "has wrong variances")
+    expect(_known(terms, (n, None)), hidden, "has wrong terms")
+    expect(_known(stored["variances"], terms.shape), hidden, "has wrong variances")
     expect(stored["null_means"].centres.shape[1] == K, hidden, "has wrong null means")
     hidden._models = LocalModels(
         hidden._X,
@@ -193,9 +193,13 @@ def _check_null_means(means: NullMeans) -> None:
     expect(same and len(means.centres) > 0, means, "have wrong centres")
 
 
+def _known(value: Any, shape: tuple[int | None, ...]) -> bool:
+    """Tell whether these are numbers, of which some may be missing."""
+    return is_array(value, "f", shape) and not np.isinf(value).any()
+
+
 def _some(value: Any) -> bool:
-    """Take numbers of which some may be missing."""
-    return is_array(value, "f", (None,)) and not np.isinf(value).any()
+    return _known(value, (None,))
 
 
 _CODES = integers(None, low=0, high=1 << 40)

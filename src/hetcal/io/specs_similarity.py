@@ -42,6 +42,7 @@ _SCALER = ("mean_", "var_", "scale_", "n_samples_seen_", "n_features_in_")
 _SETTINGS = ("with_mean", "with_std")
 # Squares of these, and one over them, are still numbers.
 _LEAST_WIDTH, _LARGEST_WIDTH = 1e-150, 1e150
+_MAX = np.finfo(np.float64).max
 
 
 def with_packed_leaves(spec: Spec) -> Spec:
@@ -132,8 +133,10 @@ def _unpack_scaler(state: dict[str, Any]) -> StandardScaler:
     scaler = StandardScaler(with_mean=bool(state["with_mean"]), with_std=bool(state["with_std"]))
     n = state["n_features_in_"]
     expect(is_whole(n, 1), scaler, "has no features")
-    for name, low in {"mean_": -LARGEST, "var_": -LARGEST, "scale_": 1 / LARGEST}.items():
+    for name, low in {"mean_": -LARGEST, "scale_": 1 / LARGEST}.items():
         expect(optional(numbers(n, low=low))(state[name]), scaler, f"has a wrong {name}")
+    # Of no use after the fit; the square of the scale, or less than zero by rounding.
+    expect(optional(numbers(n, low=-_MAX, high=_MAX))(state["var_"]), scaler, "has a wrong var_")
     seen: Any = state["n_samples_seen_"]
     counted = number(0)(seen) or (
         isinstance(seen, np.ndarray) and seen.shape == (n,) and within(seen, 0, LARGEST)
