@@ -89,6 +89,23 @@ def test_two_attempts_at_one_part_leave_one(place, tmp_path):
     assert (tmp_path / "part-00003.parquet").read_bytes() == content
 
 
+def test_a_damaged_page_names_its_file(place, tmp_path):
+    from hetcal.batches import BatchCalibrator
+    from hetcal.dask.parquet import plan
+
+    table = tmp_path / "damaged.parquet"
+    columns = pq.read_table(plan(str(place.table), 1000).pieces[0].path)
+    pq.write_table(columns, table, write_page_checksum=True, compression="none")
+    content = bytearray(table.read_bytes())
+    content[len(content) // 3] ^= 0x10
+    table.write_bytes(bytes(content))
+    work = plan(str(table), 1000)
+    job = dask_apply.Job(BatchCalibrator(place.model), work.schema, str(tmp_path), 50)
+    with pytest.raises(ValueError, match=r"damaged.parquet cannot be read as Parquet: .*checksum"):
+        job.write(work.pieces[0])
+    assert [path.name for path in tmp_path.iterdir()] == ["damaged.parquet"]
+
+
 def test_a_late_worker_cannot_write_into_a_finished_folder(place, tmp_path):
     from hetcal.batches import BatchCalibrator
     from hetcal.dask.parquet import plan

@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import resource
 import struct
 import subprocess
 import sys
-import time
+import tracemalloc
 import zipfile
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import hetcal
 from hetcal.io import describe
@@ -23,6 +23,7 @@ from hetcal.similarity import ForestProximity
 
 HEADER = struct.Struct("<8sIIQ32s")
 FUZZ = Path(__file__).parents[2] / "benchmarks" / "fuzz_load.py"
+GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "v1"
 
 
 @pytest.fixture
@@ -58,12 +59,14 @@ def change(path: Path, edit) -> None:
     """Let ``edit`` change the manifest and the arrays (as NumPy arrays), then repair the file."""
     manifest, blocks = parts(path)
     arrays = [
-        np.frombuffer(block, entry["dtype"]).reshape(entry["shape"]).copy()
+        np.frombuffer(block, entry["dtype"]).reshape(entry["shape"], order=entry["order"]).copy()
         for entry, block in zip(manifest["arrays"], blocks, strict=True)
     ]
     edit(manifest["root"]["state"], arrays)
-    for entry, array in zip(manifest["arrays"], arrays, strict=True):
-        entry |= {"dtype": array.dtype.str, "shape": list(array.shape), "encoding": "raw"}
+    manifest["arrays"] = [
+        {"dtype": a.dtype.str, "shape": list(a.shape), "order": "C", "encoding": "raw"}
+        for a in arrays
+    ]
     rewrite(path, manifest, [array.tobytes() for array in arrays])
 
 
@@ -239,6 +242,15 @@ def put(place, value):
     return edit
 
 
+def wrap(offsets: np.ndarray) -> None:
+    """Let offsets seem to rise: the difference of the two extremes is a small positive number."""
+    largest, smallest = np.iinfo(offsets.dtype).max, np.iinfo(offsets.dtype).min
+    end = offsets[-1]
+    offsets[1:4] = [largest, smallest, -1]
+    offsets[4:] = np.minimum(np.arange(1, len(offsets) - 3), end)
+    offsets[-1] = end
+
+
 ATTACKS = {
     "a child far outside": forest_edit("left", put(0, 2**31 - 1)),
     "a child before its parent": forest_edit("left", put(2, 1)),
@@ -264,8 +276,26 @@ ATTACKS = {
     "too many features": lambda state, arrays: node(state, "space_", "encoder").update(
         n_features_in_=10**9
     ),
-    "too many threads": lambda state, arrays: node(state, "similarity_").update(n_jobs=10**9),
     "an unknown part": lambda state, arrays: state.update(predict_proba="x"),
+    "an unknown fitted part": lambda state, arrays: state.update(extra_=1),
+    "a part of another class": lambda state, arrays: node(state, "voters_").update(classes_=1),
+    "a forest of other columns": lambda state, arrays: node(state, "similarity_", "forest_").update(
+        n_features=9
+    ),
+    "an encoder of other columns": lambda state, arrays: node(state, "space_", "encoder").update(
+        n_features_in_=5
+    ),
+    "offsets that wrap around": forest_edit("tree_offset", lambda array, forest: wrap(array)),
+    "a list as a number": lambda state, arrays: state.update(
+        zero_floor_={"$": "scalar", "dtype": "<f8", "value": [1e-3]}
+    ),
+    "a probability above one": lambda state, arrays: arrays[
+        node(state, "scores_")["proba"]["index"]
+    ].fill(1.5),
+    "an infinite weight": lambda state, arrays: (
+        arrays.append(np.full(120, np.inf)),
+        node(state, "voters_").update(weight={"$": "array", "index": len(arrays) - 1}),
+    ),
     "a class in disguise": lambda state, arrays: state.update(__class__="x"),
     "a similarity that is not fitted": lambda state, arrays: node(state, "similarity_").pop(
         "forest_"
@@ -349,12 +379,246 @@ def test_complete_trees_that_no_fit_could_have_made(attack, wide, tmp_path):
         hetcal.load(path)
 
 
+def saved(calibrator, folder: Path, edit, **options) -> Path:
+    """Save a calibrator and change its file."""
+    hetcal.save(calibrator, folder / "c.hetcal", date=None, **options)
+    change(folder / "c.hetcal", edit)
+    return folder / "c.hetcal"
+
+
+def array_edit(*names: str, value, at=...):
+    """Return a change of values of one array; numbers among the names are places in lists."""
+
+    def edit(state, arrays):
+        for name in names:
+            state = state["state"] if isinstance(state, dict) and "state" in state else state
+            state = state[name]
+        arrays[state["index"]][at] = value
+
+    return edit
+
+
+def set_to(name: str, value):
+    return lambda state, arrays: state.update({name: value})
+
+
+OUT_OF_RANGE = {
+    "isotonic levels above one": ("isotonic", array_edit("levels_", 0, value=2.0, at=-1)),
+    "negative isotonic levels": ("isotonic", array_edit("levels_", 1, value=-1.0, at=0)),
+    "isotonic levels that are no numbers": ("isotonic", array_edit("levels_", 0, value=np.nan)),
+    "isotonic thresholds that are equal": ("isotonic", array_edit("thresholds_", 0, value=0.5)),
+    "infinite thresholds": ("isotonic", array_edit("thresholds_", 0, value=np.inf, at=-1)),
+    "histogram levels": ("histogram", array_edit("levels_", 0, value=7.0)),
+    "a slope that overflows": ("platt", array_edit("slope_", value=1e308)),
+    "a negative temperature": ("temperature", set_to("inverse_temperature_", -1.0)),
+    "an infinite temperature": (
+        "temperature",
+        set_to("inverse_temperature_", {"$": "float", "value": "inf"}),
+    ),
+    "a width of zero": (
+        "rbf",
+        lambda state, arrays: node(state, "similarity_").update(bandwidth_=0.0),
+    ),
+    "a floor of zero": (
+        "euclidean",
+        lambda state, arrays: node(state, "similarity_").update(floor_=0.0),
+    ),
+    "a spread of zero": ("cosine", array_edit("similarity_", "scaler_", "scale_", value=0.0)),
+    "items too far away": ("euclidean", array_edit("similarity_", "Z_", value=1e200)),
+    "weights above one": ("hybrid", array_edit("weights_", value=2.0)),
+    "a share above one": ("hybrid", set_to("share_", 1.5)),
+    "rows that are not there": ("hybrid", array_edit("calibration_rows_", value=10**6)),
+    "out-of-sample probabilities": ("hybrid", array_edit("out_of_sample_proba_", value=-0.5)),
+}
+
+
+def _spoil_frequencies(state, arrays) -> None:
+    family = next(f for f in state["families_"] if f["class"] == "ForestVoteFamily")
+    arrays[family["state"]["mass_"]["state"]["values"]["index"]][:] = 3.0
+
+
+OUT_OF_RANGE["a leaf's frequencies"] = ("hybrid-all", _spoil_frequencies)
+
+
+@pytest.mark.parametrize("attack", OUT_OF_RANGE)
+def test_numbers_out_of_their_range_are_refused(attack, calibrators, tmp_path):
+    kind, edit = OUT_OF_RANGE[attack]
+    path = saved(calibrators[kind], tmp_path, edit)
+    with pytest.raises(hetcal.FileFormatError, match="c.hetcal: "):
+        hetcal.load(path)
+
+
+@pytest.fixture(scope="module")
+def six_classes(data) -> dict:
+    P = np.random.default_rng(0).dirichlet(np.ones(6), len(data.X))
+    swc = hetcal.SimilarityCalibrator(ForestProximity(5), power=2.0)
+    return {
+        "near": data.fitted(swc, y=np.arange(len(data.X)) % 6, y_proba=P),
+        "plain": data.fitted(
+            hetcal.SimilarityCalibrator(ForestProximity(30)),
+            y=np.arange(len(data.X)) % 6,
+            y_proba=P,
+        ),
+    }
+
+
+def test_leaf_sums_whose_starts_wrap_around(six_classes, tmp_path):
+    def edit(state, arrays):
+        wrap(arrays[node(state, "similarity_", "mass_")["indptr"]["index"]])
+
+    path = saved(six_classes["plain"], tmp_path, edit, forget_features=True)
+    with pytest.raises(hetcal.FileFormatError, match="do not follow each other"):
+        hetcal.load(path)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("part", ["indptr", "indices"])
+def test_sparse_matrices_are_checked_before_scipy_sees_them(part, dtype, data, tmp_path):
+    X = sparse.csr_array(np.where(np.abs(data.X) < 1, 0.0, data.X))
+    sba = hetcal.SimilarityCalibrator("euclidean", n_neighbors=5)
+
+    def edit(state, arrays):
+        matrix = node(state, "similarity_")["Z_"]
+        place = matrix[part]["index"]
+        arrays[place] = arrays[place].astype(dtype)
+        if part == "indptr":
+            wrap(arrays[place])
+        else:
+            arrays[place][0] = np.iinfo(dtype).min
+
+    path = saved(data.fitted(sba, X=X), tmp_path, edit)
+    with pytest.raises(hetcal.FileFormatError, match="sparse matrix"):
+        hetcal.load(path)
+
+
+def peak_of_refused(path: Path, max_bytes: int) -> int:
+    """Return the most memory that a file took until it was refused for it."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(hetcal.FileFormatError, match="max_bytes|objects"):
+            hetcal.load(path, max_bytes=max_bytes)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+TEXTS = {"$": "strings", "width": 1 << 22, "values": [""]}
+EMPTY_TABLE = {"$": "table", "columns": [], "index": None, "index_name": None}
+SWELLING = {
+    "texts": [TEXTS] * 20,
+    "a text with many places": {"$": "strings", "width": 1000, "values": [""] * 20_000},
+    "values": [[]] * 200_000,
+    "tables": [EMPTY_TABLE] * 25_000,
+}
+
+
+@pytest.mark.parametrize("what", SWELLING)
+def test_a_small_file_cannot_take_much_memory(what, calibrators, tmp_path):
+    path = saved(calibrators["platt"], tmp_path, set_to("classes", SWELLING[what]))
+    assert peak_of_refused(path, 10_000_000) < 60_000_000
+
+
+def test_the_same_array_is_paid_for_whenever_it_is_used(path):
+    def repeat(state, arrays):
+        state["similarity"] = [state["similarity_"]] * 500
+
+    change(path, repeat)
+    assert peak_of_refused(path, 2_000_000) < 20_000_000
+
+
+def test_classes_times_trees_are_paid_for(six_classes, tmp_path):
+    T = 200_000
+
+    def many_trees(state, arrays):
+        forest = node(state, "similarity_", "forest_")
+        for name, fill, dtype in (
+            ("feature", -2, np.int32),
+            ("threshold", 0.0, np.float64),
+            ("left", -1, np.int32),
+            ("right", -1, np.int32),
+            ("missing_left", 0, np.uint8),
+        ):
+            arrays[forest[name]["index"]] = np.full(T, fill, dtype)
+        arrays[forest["tree_offset"]["index"]] = np.arange(T + 1)
+        forest["in_bag"] = None
+        arrays[node(state, "similarity_")["leaves_"]["index"]] = np.zeros((120, T), np.uint8)
+
+    path = saved(six_classes["near"], tmp_path, many_trees)
+    enough = (120 * 9 + 29 + 48 + 100) * T  # leaves, nodes; not the counts by class
+    assert peak_of_refused(path, enough) < enough + 200_000_000
+
+
+@pytest.mark.parametrize("stored", [4096, -4096, 10**9, "all"])
+def test_the_number_of_threads_is_not_read_from_a_file(stored, path):
+    change(path, lambda state, arrays: node(state, "similarity_").update(n_jobs=stored))
+    assert hetcal.load(path).similarity_.n_jobs is None
+
+
+def test_the_number_of_threads_is_not_written(data, tmp_path):
+    for name, jobs in (("one", 1), ("two", 2)):
+        swc = data.fitted(hetcal.SimilarityCalibrator(ForestProximity(3, n_jobs=jobs), n_jobs=jobs))
+        hetcal.save(swc, tmp_path / name, date=None)
+    roots = [parts(tmp_path / name)[0]["root"] for name in ("one", "two")]
+    assert roots[0] == roots[1]
+    assert "n_jobs" not in json.dumps(roots)
+
+
+@pytest.mark.parametrize("depth", [98, 99, 5000])
+def test_deep_metadata(depth, path):
+    manifest, blocks = parts(path)
+    for entry in manifest["arrays"]:
+        entry["encoding"] = "raw"
+    manifest["metadata"] = {"deep": "MARK"}
+    rewrite(path, manifest, blocks)  # puts the sizes right
+    text = json.dumps(manifest).replace('"MARK"', "[" * depth + "]" * depth).encode()
+    rewrite(path, manifest, blocks, text=text)
+    for read in (hetcal.load, describe):
+        if depth == 98:  # within the manifest and the metadata
+            read(path)
+            continue
+        with pytest.raises(hetcal.FileFormatError, match="deep|recursion"):
+            read(path)
+
+
+@pytest.fixture(scope="module")
+def monitored(calibrators, data):
+    monitor = hetcal.SupportMonitor(calibrators["swc"]).fit(data.X, y_proba=data.P)
+    monitor.update(data.X_new, y_proba=data.P_new, y=data.y_new)
+    return monitor
+
+
+HISTORIES = {
+    "a time that pandas cannot hold": array_edit("history_", value=1e10, at=(0, 0)),
+    "a time long ago": array_edit("history_", value=-1e10, at=(0, 0)),
+    "half an item": array_edit("history_", value=0.5, at=(0, 2)),
+    "more items than numbers can count": array_edit("history_", value=1e17, at=(0, 1)),
+    "no time": array_edit("history_", value=np.nan, at=(0, 0)),
+    "more flags than items": lambda state, arrays: node(state, "stream_").update(n_flagged=10**6),
+    "two counts in one place": lambda state, arrays: node(state, "stream_").update(
+        past=node(state, "stream_")["base"]
+    ),
+}
+
+
+@pytest.mark.parametrize("attack", HISTORIES)
+def test_histories_that_nobody_has_lived_through(attack, monitored, tmp_path):
+    path = saved(monitored, tmp_path, HISTORIES[attack])
+    with pytest.raises(hetcal.FileFormatError, match="c.hetcal: "):
+        hetcal.load(path)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="limits memory as Unix does")
-def test_mutations_are_refused_or_work():
-    """The everyday part of ``benchmarks/fuzz_load.py --mutations 10000``."""
-    started = time.perf_counter()
+def test_mutations_are_refused_or_work(monitored, tmp_path):
+    """The everyday part of ``benchmarks/fuzz_load.py --mutations 20000``."""
+    for golden in GOLDEN.glob("*.hetcal"):
+        if "swc-hh" not in golden.name:  # their predictions grow forests
+            (tmp_path / golden.name).write_bytes(golden.read_bytes())
+    hetcal.save(monitored, tmp_path / "monitor.hetcal")
     done = subprocess.run(
-        [sys.executable, str(FUZZ), "--mutations", "150", "--first", "1000000"],
+        [
+            *(sys.executable, str(FUZZ), "--samples", str(tmp_path)),
+            *("--mutations", "150", "--first", "1000000"),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -362,5 +626,3 @@ def test_mutations_are_refused_or_work():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "150 mutations" in done.stdout
-    assert time.perf_counter() - started < 600
-    assert resource.getrlimit(resource.RLIMIT_AS)[0] != 3 << 30  # only the child was limited

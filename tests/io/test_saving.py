@@ -103,6 +103,35 @@ def test_only_fitted_calibrators(tmp_path):
         hetcal.save(LogisticRegression(), tmp_path / "c")
 
 
+@pytest.mark.parametrize("depth", [100, 100_000])
+def test_deep_notes_are_refused(depth, calibrators, tmp_path):
+    notes: list = []
+    for _ in range(depth):
+        notes = [notes]
+    with pytest.raises(TypeError, match="nested more than 99 levels deep"):
+        hetcal.save(calibrators["platt"], tmp_path / "c", metadata={"deep": notes})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_of_255_characters(calibrators, tmp_path):
+    path = tmp_path / ("c" * 248 + ".hetcal")
+    hetcal.save(calibrators["platt"], path)
+    assert list(tmp_path.iterdir()) == [path]
+    hetcal.load(path)
+
+
+def test_a_history_that_is_put_back_counts_the_same_again(calibrators, data, tmp_path):
+    monitor = hetcal.SupportMonitor(calibrators["swc"]).fit(data.X, y_proba=data.P)
+    hetcal.save(monitor, tmp_path / "old")
+    monitor.update(data.X_new, y_proba=data.P_new)
+    again = hetcal.load(tmp_path / "old")  # knows nothing of the batch
+    assert again.n_seen_ == 0
+    again.update(data.X_new, y_proba=data.P_new)
+    assert again.summary() == monitor.summary()
+    with pytest.raises(ValueError, match="same reference|same items"):
+        monitor.merge(hetcal.load(tmp_path / "old").merge(monitor))
+
+
 def test_notes_must_be_json(data, tmp_path):
     with pytest.raises(TypeError, match="metadata must be JSON"):
         hetcal.save(data.fitted(hetcal.PlattScaling()), tmp_path / "c", metadata={"x": {1, 2}})

@@ -18,10 +18,13 @@ from hypothesis import strategies as st
 
 from hetcal._exceptions import InputError
 from hetcal.io import sources
+from hetcal.io.hidden_names import hidden_beside
+from hetcal.io.locks import locked
 from hetcal.io.sources import _with_point
 from hetcal.io.spreadsheets import defused, restored
 from hetcal.io.tables import open_table, read_batches, read_table, table_format
 from hetcal.io.text import infer_column, parse_numbers
+from hetcal.io.whole import write_whole
 from hetcal.io.writing import TableWriter
 
 pa = pytest.importorskip("pyarrow")
@@ -187,6 +190,42 @@ def test_breaking_off_is_quiet_in_every_format(tmp_path, format):
     with pytest.raises(RuntimeError):
         break_off()
     assert list(tmp_path.iterdir()) == []
+
+
+def flip_a_byte(path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 0x10
+    path.write_bytes(bytes(content))
+
+
+def test_a_damaged_page_of_parquet_is_noticed(tmp_path):
+    path = tmp_path / "out.parquet"
+    with TableWriter(path) as table:
+        table.write({"p": np.random.default_rng(0).random(5000)})
+    flip_a_byte(path, path.stat().st_size // 2)  # within the numbers, which stay numbers
+    with pytest.raises(InputError, match=r"out.parquet cannot be read: .*checksum"):
+        read_table(path)
+
+
+def test_names_of_255_characters_can_be_written(tmp_path):
+    path = tmp_path / ("n" * 251 + ".csv")
+    for _ in range(2):
+        with TableWriter(path, overwrite=True) as table:
+            table.write({"a": np.arange(3)})
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    with locked(path):
+        pass
+
+
+def test_leftovers_of_a_long_name_are_removed(tmp_path):
+    path = tmp_path / ("n" * 251 + ".csv")
+    left = hidden_beside(path, ".0123abcd.tmp")
+    left.write_text("half")
+    other = hidden_beside(tmp_path / ("m" * 251 + ".csv"), ".0123abcd.tmp")
+    other.write_text("somebody else's")
+    write_whole(path, "all of it")
+    assert not left.exists()
+    assert other.exists()
 
 
 def test_a_killed_process_leaves_the_old_file(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import re
 from collections.abc import Iterator, Sequence
@@ -49,7 +50,10 @@ class Piece:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+        with (
+            _readable(self.path),
+            pq.ParquetFile(self.path, page_checksum_verification=True) as file,
+        ):
             any_yet = False
             for batch in file.iter_batches(batch_rows, row_groups=list(self.row_groups)):
                 any_yet = True
@@ -92,7 +96,6 @@ def plan(table: str, part_rows: int) -> Plan:
     Files come in the natural order of their names (part.2 before part.10). A file of more than
     ``part_rows`` rows is divided where its row groups permit.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     files, root = find_files(table)
@@ -100,19 +103,25 @@ def plan(table: str, part_rows: int) -> Plan:
     schemas: list[tuple[str, Any]] = []
     told = [_folder_values(path, root) for path in files]
     for path, values in zip(files, told, strict=True):
-        try:
-            with pq.ParquetFile(path) as file:
-                schema, metadata = file.schema_arrow, file.metadata
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(
-                f"{path} cannot be read as Parquet: {error}. Write it again."
-            ) from error
+        with _readable(path), pq.ParquetFile(path) as file:
+            schema, metadata = file.schema_arrow, file.metadata
         _check_names(schema.names, path)
         schemas.append((str(path), schema.remove_metadata()))
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         own = {name: value for name, value in values.items() if name not in schema.names}
         pieces += _divided(str(path), sizes, part_rows, own, len(pieces))
     return Plan(pieces, _with_folders(_one_schema(schemas), told, files), len(files))
+
+
+@contextlib.contextmanager
+def _readable(path: object) -> Iterator[None]:
+    """Turn what Arrow says about a broken file into one sentence; its checksums give OSError."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} cannot be read as Parquet: {error}. Write it again.") from error
 
 
 def find_files(table: str) -> tuple[list[Path], Path]:

@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from hetcal.io.forests import check_trees
-from hetcal.io.spec import Spec, expect, in_range, is_array, plain
+from hetcal.io.fields import anything, in_range, integers, is_array, numbers, rising, within
+from hetcal.io.forests import MOST_CLASSES, check_trees
+from hetcal.io.spec import Spec, expect, plain
 from hetcal.kernels.boosting import AdditiveTrees
 
 Matrix = NDArray[np.float64]
+
+_MOST_TREES = 1_000_000
+_MOST_COLUMNS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,37 +124,55 @@ def _check(trees: BoostedTrees) -> None:
     n = len(trees.left)
     for name, kind in {"feature": "i", "left": "i", "right": "i", "missing_left": "u"}.items():
         expect(is_array(getattr(trees, name), kind, (n,)), trees, f"has a wrong {name}")
-    for name in ("threshold", "value"):
-        expect(is_array(getattr(trees, name), "f", (n,)), trees, f"has a wrong {name}")
-    expect(is_array(trees.tree_offset, "i", (None,)), trees, "has a wrong tree_offset")
+    expect(is_array(trees.threshold, "f", (n,)), trees, "has a wrong threshold")
+    expect(not np.isnan(trees.threshold).any(), trees, "has thresholds that are no number")
+    expect(len(trees.value) == n, trees, "has a wrong value")
+    expect(np.size(trees.tree_offset) <= _MOST_TREES, trees, "has too many trees")
     check_trees(trees, trees.feature, trees.left, trees.right, trees.tree_offset, trees.n_features)
     K = len(trees.classes_)
-    expect(is_array(trees.classes_, "i", (None,)) and K >= 2, trees, "has wrong classes")
-    expect(in_range(trees.classes_, 0, 1 << 24), trees, "has wrong classes")
-    expect(is_array(trees.baseline, "f", (1 if K == 2 else K,)), trees, "has a wrong baseline")
+    expect(K >= 2 and rising(trees.classes_, strictly=True), trees, "has wrong classes")
+    expect(len(trees.baseline) == (1 if K == 2 else K), trees, "has a wrong baseline")
     expect((len(trees.tree_offset) - 1) % len(trees.baseline) == 0, trees, "lacks trees")
-    expect(np.isfinite(trees.value).all(), trees, "has values that are no numbers")
 
 
 def _check_complete(trees: AdditiveTrees) -> None:
-    expect(is_array(trees.classes_, "i", (None,)), trees, "has wrong classes")
     K = len(trees.classes_)
-    expect(K >= 2 and len(np.unique(trees.classes_)) == K, trees, "has wrong classes")
+    expect(K >= 2 and rising(trees.classes_, strictly=True), trees, "has wrong classes")
     S = 1 if K == 2 else K
-    finite = is_array(trees.start, "f", (S,)) and bool(np.isfinite(trees.start).all())
-    expect(finite, trees, "has wrong first scores")
-    expect(is_array(trees.column, "i", (None, S, None)), trees, "has wrong columns")
-    T, _, n_nodes = trees.column.shape
+    expect(len(trees.start) == S, trees, "has wrong first scores")
+    column: Any = trees.column
+    good = is_array(column, "i", (None, S, None)) and column.dtype == np.int32
+    expect(good and in_range(column, 0, _MOST_COLUMNS), trees, "has wrong columns")
+    T, _, n_nodes = column.shape
     # Complete trees have one node less than a power of two.
     expect(0 < n_nodes < 1 << 16 and n_nodes & (n_nodes + 1) == 0, trees, "has odd trees")
-    expect(trees.column.dtype == np.int32, trees, "has wrong columns")
-    expect(is_array(trees.threshold, "f", (T, S, n_nodes)), trees, "has wrong thresholds")
-    expect(not np.isnan(trees.threshold).any(), trees, "has wrong thresholds")
-    expect(is_array(trees.value, "f", (T, S, n_nodes + 1)), trees, "has wrong values")
-    expect(bool(np.isfinite(trees.value).all()), trees, "has wrong values")
+    expect(T * S <= _MOST_TREES, trees, "has too many trees")
+    expect(trees.threshold.shape == (T, S, n_nodes), trees, "has wrong thresholds")
+    expect(trees.value.shape == (T, S, n_nodes + 1), trees, "has wrong values")
 
 
-SPECS = [plain(BoostedTrees, check=_check), plain(AdditiveTrees, check=_check_complete)]
+def _thresholds(value: Any) -> bool:
+    """Take 64-bit numbers, also infinite ones: behind these nothing is ever found."""
+    return is_array(value, "f", (None, None, None)) and (
+        value.dtype == np.float64 and within(value, -np.inf, np.inf)
+    )
+
+
+_CLASSES = integers(None, low=0, high=MOST_CLASSES)
+_NODES = ("feature", "threshold", "left", "right", "missing_left", "tree_offset", "n_features")
+_BOOSTED = {"value": numbers(None), "baseline": numbers(None), "classes_": _CLASSES}
+_COMPLETE = {
+    "classes_": _CLASSES,
+    "start": numbers(None),
+    "column": anything,
+    "threshold": _thresholds,
+    "value": numbers(None, None, None),
+}
+
+SPECS = [
+    plain(BoostedTrees, dict.fromkeys(_NODES, anything) | _BOOSTED, check=_check),
+    plain(AdditiveTrees, _COMPLETE, check=_check_complete),
+]
 #: Of scikit-learn's own model the trees are stored; what is loaded is a :class:`BoostedTrees`.
 AS_TREES = Spec(
     BoostedTrees,

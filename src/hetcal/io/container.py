@@ -24,6 +24,7 @@ import math
 import os
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._exceptions import FileFormatError
+from hetcal.io.budget import Budget
 from hetcal.io.whole import WholeFile
 
 MAGIC = b"\x89HETCAL\n"
@@ -43,8 +45,11 @@ MOST_ARRAYS = 4096
 MOST_DIMENSIONS = 4
 #: An array may be this much larger than its stored bytes, or have this many bytes in all.
 MOST_EXPANSION, SMALL_ARRAY = 64, 4096
-DEFAULT_LIMIT = 4 << 30
+#: A JSON value and what becomes of it take at most so many bytes, beside its text.
+BYTES_PER_VALUE = 200
+DEEPEST = 100
 
+_PIECE = 1 << 20
 _REPLACED = "The file is damaged or was changed; fetch or save it again."
 
 
@@ -72,24 +77,31 @@ def write(path: Path, manifest: dict[str, Any], arrays: list[NDArray]) -> None:
             file.write(part)
 
 
-def read(path: Path, max_bytes: int = DEFAULT_LIMIT) -> tuple[dict[str, Any], list[NDArray]]:
+def read(path: Path, budget: Budget | None = None) -> tuple[dict[str, Any], list[NDArray]]:
     """Return the manifest and the arrays of a file, or raise :class:`FileFormatError`."""
+    budget = Budget() if budget is None else budget
     with path.open("rb") as file:
-        manifest, size, _ = _read_manifest(file)
+        manifest, size, _ = _read_manifest(file, budget)
         left = size - file.tell()
-        entries = _checked_table(manifest, left, size, max_bytes)
+        entries = _checked_table(manifest, left, budget)
         return manifest, [_read_array(file, i, entry) for i, entry in enumerate(entries)]
 
 
 def read_manifest(path: Path) -> tuple[dict[str, Any], int, int]:
     """Return manifest, size of the file and format version, without reading the arrays."""
     with path.open("rb") as file:
-        return _read_manifest(file)
+        return _read_manifest(file, Budget())
 
 
 def json_copy(value: Any) -> Any:
-    """Return a value as JSON would bring it back; raises where it is no JSON."""
-    return json.loads(json.dumps(value, allow_nan=False))
+    """Return a value as JSON would bring it back; raises ValueError where it is no JSON."""
+    try:
+        copied = json.loads(json.dumps(value, allow_nan=False))
+    except RecursionError:
+        copied = None
+    if copied is None or _is_deep(copied, DEEPEST - 1):
+        raise ValueError(f"it is nested more than {DEEPEST - 1} levels deep")
+    return copied
 
 
 def _json_bytes(manifest: dict[str, Any]) -> bytes:
@@ -117,7 +129,7 @@ def _encoded(array: NDArray) -> tuple[dict[str, Any], bytes]:
     return entry, packed
 
 
-def _read_manifest(file: BinaryIO) -> tuple[dict[str, Any], int, int]:
+def _read_manifest(file: BinaryIO, budget: Budget) -> tuple[dict[str, Any], int, int]:
     size = os.fstat(file.fileno()).st_size
     head = file.read(HEADER.size)
     if head[: len(MAGIC)] != MAGIC:
@@ -140,6 +152,9 @@ def _read_manifest(file: BinaryIO) -> tuple[dict[str, Any], int, int]:
     text = file.read(length)
     if hashlib.sha256(text).digest() != digest:
         raise FileFormatError(f"The checksum of the file's manifest is wrong. {_REPLACED}")
+    # Before it is parsed: every value but the first follows a bracket or a comma.
+    n_values = 1 + sum(text.count(sign) for sign in (b",", b"[", b"{"))
+    budget.take(2 * len(text) + BYTES_PER_VALUE * n_values)
     return _parsed(text), size, version
 
 
@@ -161,7 +176,22 @@ def _parsed(text: bytes) -> dict[str, Any]:
         raise FileFormatError(f"The file's manifest is no valid JSON ({error}).") from error
     if not isinstance(manifest, dict):
         raise FileFormatError("The file's manifest is not a JSON object.")
+    if _is_deep(manifest, DEEPEST):
+        raise FileFormatError(f"The file's manifest is nested more than {DEEPEST} levels deep.")
     return manifest
+
+
+def _is_deep(value: Any, deepest: int) -> bool:
+    """Tell whether lists and dicts lie within each other more often than that."""
+    level = [value]
+    for _ in range(deepest):
+        inside = [
+            v for outer in level for v in (outer if isinstance(outer, list) else outer.values())
+        ]
+        level = [v for v in inside if isinstance(v, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _refuse_constant(name: str) -> None:
@@ -175,9 +205,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _checked_table(
-    manifest: dict[str, Any], left: int, size: int, max_bytes: int
-) -> list[dict[str, Any]]:
+def _checked_table(manifest: dict[str, Any], left: int, budget: Budget) -> list[dict[str, Any]]:
     """Return the table of arrays after checking that it fits the file and the memory."""
     table = manifest.get("arrays")
     if not isinstance(table, list) or len(table) > MOST_ARRAYS:
@@ -192,11 +220,7 @@ def _checked_table(
             f"The file's arrays take {stored} bytes by its table, but {left} bytes follow. "
             f"{_REPLACED}"
         )
-    if needed > min(max_bytes, MOST_EXPANSION * size + MOST_ARRAYS * SMALL_ARRAY):
-        raise FileFormatError(
-            f"The file of {size} bytes says that it unpacks to {needed} bytes; the limit is "
-            f"{max_bytes}. If you trust it, pass a larger max_bytes to hetcal.load."
-        )
+    budget.take(needed)
     return table
 
 
@@ -237,29 +261,59 @@ def _is_count(value: Any) -> bool:
 
 
 def _read_array(file: BinaryIO, number: int, entry: dict[str, Any]) -> NDArray:
-    block = file.read(entry["bytes"])
-    if hashlib.sha256(block).hexdigest() != entry["sha256"]:
-        raise FileFormatError(f"The checksum of array {number} of the file is wrong. {_REPLACED}")
     dtype = np.dtype(entry["dtype"])
     raw = math.prod(entry["shape"]) * dtype.itemsize
-    if entry["encoding"] == "zlib":
-        block = _unpacked(block, raw, number)
-    if dtype == np.bool_ and any(block.translate(None, b"\x00\x01")):
-        raise FileFormatError(f"Array {number} of the file holds neither true nor false.")
-    flat = np.frombuffer(bytearray(block), dtype=dtype)  # a copy of its own, which can be written
-    return flat.reshape(entry["shape"], order=entry["order"])
-
-
-def _unpacked(block: bytes, raw: int, number: int) -> bytes:
-    unpacker = zlib.decompressobj()
+    data, digest = bytearray(raw), hashlib.sha256()
+    pieces = _pieces(file, entry["bytes"], digest)
     try:
-        # One byte more than there should be, to see that there is none.
-        data = unpacker.decompress(block, raw + 1)
+        filled = _filled(data, _unpacked(pieces) if entry["encoding"] == "zlib" else pieces)
     except zlib.error as error:
         raise FileFormatError(f"Array {number} of the file cannot be unpacked ({error}).") from None
-    if len(data) != raw or not unpacker.eof or unpacker.unused_data:
+    if not filled:
         raise FileFormatError(
             f"Array {number} of the file does not unpack to the {raw} bytes that it should. "
             f"{_REPLACED}"
         )
-    return data
+    if digest.hexdigest() != entry["sha256"]:
+        raise FileFormatError(f"The checksum of array {number} of the file is wrong. {_REPLACED}")
+    flat = np.frombuffer(data, dtype=dtype)
+    if dtype == np.bool_ and flat.size and flat.view(np.uint8).max() > 1:
+        raise FileFormatError(f"Array {number} of the file holds neither true nor false.")
+    return flat.reshape(entry["shape"], order=entry["order"])
+
+
+def _pieces(file: BinaryIO, n_bytes: int, digest: Any) -> Iterator[bytes]:
+    """Yield what is stored of an array, a little at a time: it is never in memory twice."""
+    while n_bytes > 0:
+        piece = file.read(min(n_bytes, _PIECE))
+        if not piece:
+            return
+        digest.update(piece)
+        n_bytes -= len(piece)
+        yield piece
+
+
+def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield what pieces unpack to, in pieces again; raise where they are no whole zlib stream."""
+    unpacker = zlib.decompressobj()
+    for piece in pieces:
+        if unpacker.eof:
+            raise zlib.error("more follows")
+        yield unpacker.decompress(piece, _PIECE)
+        while unpacker.unconsumed_tail:
+            yield unpacker.decompress(unpacker.unconsumed_tail, _PIECE)
+    while part := unpacker.decompress(b"", _PIECE):  # what it has read and still holds back
+        yield part
+    if not unpacker.eof or unpacker.unused_data:
+        raise zlib.error("its end is not where it should be")
+
+
+def _filled(data: bytearray, pieces: Iterator[bytes]) -> bool:
+    """Copy pieces into ``data``; return whether they fill it exactly, and go no further if not."""
+    done = 0
+    for piece in pieces:
+        if done + len(piece) > len(data):
+            return False
+        data[done : done + len(piece)] = piece
+        done += len(piece)
+    return done == len(data)

@@ -18,6 +18,7 @@ from hetcal._version import __version__
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 from hetcal.io import container, featureless
+from hetcal.io.budget import DEFAULT_LIMIT, Budget
 from hetcal.io.describing import describe
 from hetcal.io.tree import Decoder, Encoder
 from hetcal.io.trial import encoder_of, try_prediction
@@ -100,19 +101,21 @@ def save(
     container.write(Path(path), manifest, encoder.arrays)
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int = container.DEFAULT_LIMIT) -> Any:
+def load(path: str | os.PathLike[str], *, max_bytes: int = DEFAULT_LIMIT) -> Any:
     """Read a calibrator that :func:`save` wrote; nothing in the file is executed.
 
     Parameters
     ----------
     path : str or path
     max_bytes : int, default=4 GiB
-        Refuse files whose arrays take more memory.
+        Refuse files that would take more memory: their arrays and texts, and everything that is
+        computed from them until a first prediction is made.
 
     Returns
     -------
     calibrator
-        Predicts the same as the one that was saved, to the bit.
+        Predicts the same as the one that was saved, to the bit. Threads are not stored: ``n_jobs``
+        has its default.
 
     Raises
     ------
@@ -122,8 +125,9 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = container.DEFAULT_LIM
     """
     name = Path(path).name
     try:
-        manifest, arrays = container.read(Path(path), max_bytes)
-        calibrator = Decoder(arrays).decode(manifest["root"])
+        budget = Budget(max_bytes)
+        manifest, arrays = container.read(Path(path), budget)
+        calibrator = Decoder(arrays, budget).decode(manifest["root"])
         try_prediction(calibrator)
     except FileFormatError as error:
         raise FileFormatError(f"{name}: {error}") from error

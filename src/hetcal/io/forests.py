@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal.io.spec import Spec, expect, in_range, is_array, is_whole, plain
+from hetcal.io.fields import LARGEST, in_range, is_array, is_whole, rising, whole, within
+from hetcal.io.spec import Spec, exactly, expect, plain
 from hetcal.kernels.forest import Forest, LeafMass
 from hetcal.kernels.forest_model import assemble
 
+MOST_CLASSES = 1 << 24
 _MOST_FEATURES = 10_000_000
 _NODE_ARRAYS = {
     "feature": "<i4",
@@ -19,6 +21,9 @@ _NODE_ARRAYS = {
     "right": "<i4",
     "missing_left": "|u1",
 }
+# First what the checks take for a while; later numbers of leaves, the layout of the compiled core
+# and leaf sums.
+_BYTES_PER_NODE = 48
 
 
 def check_trees(
@@ -36,14 +41,8 @@ def check_trees(
     """
     n_nodes = len(left)
     expect(0 < n_nodes < 2**31 - 1, who, "has no nodes, or too many")
-    expect(
-        len(tree_offset) >= 2
-        and tree_offset[0] == 0
-        and tree_offset[-1] == n_nodes
-        and (np.diff(tree_offset) > 0).all(),
-        who,
-        "has trees that do not follow each other",
-    )
+    check_starts(who, tree_offset, n_nodes, strictly=True)
+    expect(len(tree_offset) >= 2, who, "has no trees")
     inner = left >= 0
     expect(((right >= 0) == inner).all(), who, "has a node with one child")
     node = np.flatnonzero(inner)
@@ -57,32 +56,56 @@ def check_trees(
     expect(in_range(feature[node], 0, n_features), who, "looks at features that are not there")
 
 
+def check_starts(who: Any, starts: Any, end: int, *, strictly: bool) -> None:
+    """Check where the parts of an array begin: at 0, one after the other, up to its end."""
+    good = (
+        is_array(starts, "i", (None,))
+        and starts.dtype == np.int64
+        and len(starts) > 0
+        and starts[0] == 0
+        and starts[-1] == end
+        and rising(starts, strictly=strictly)
+    )
+    expect(good, who, "has parts that do not follow each other")
+
+
+def leaf_bytes(packed: Any) -> int:
+    """Return what the leaves of items take: their numbers, and the index from leaves to items."""
+    return 8 * np.size(packed)
+
+
 def pack_leaves(forest: Forest, leaves: NDArray[np.int32]) -> NDArray:
     """Return the items' leaves counted within each tree, in as few bytes as that takes."""
-    within = leaves - _first_leaves(forest)[:-1]
-    return within.astype(np.min_scalar_type(int(within.max(initial=0))))
+    within_tree = leaves - _first_leaves(forest)[:-1]
+    return within_tree.astype(np.min_scalar_type(int(within_tree.max(initial=0))))
 
 
 def unpack_leaves(who: Any, forest: Forest, packed: Any) -> NDArray[np.int32]:
     """Return leaves counted over the forest, after checking that each belongs to its tree."""
-    expect(is_array(packed, "u", (None, forest.n_trees)), who, "has leaves of another forest")
+    good = is_array(packed, "u", (None, forest.n_trees)) and packed.dtype.itemsize <= 4
+    expect(good, who, "has leaves of another forest")
     expect(len(packed) > 0, who, "has no calibration items")
     first = _first_leaves(forest)
     expect((packed.max(axis=0) < np.diff(first)).all(), who, "has leaves that are not there")
-    return np.ascontiguousarray(packed + first[:-1], dtype=np.int32)
+    # Straight into the type of the kernels: a wider sum would take three times the memory.
+    leaves = np.empty(packed.shape, dtype=np.int32)
+    return np.add(packed, first[:-1], out=leaves, casting="unsafe")
 
 
 def check_codes(who: Any, codes: Any, n_items: int, n_classes: int) -> None:
     """Check the class codes of the calibration items."""
-    expect(is_array(codes, "iu", (n_items,)), who, "does not have one label per item")
+    expect(is_array(codes, "i", (n_items,)), who, "does not have one label per item")
     expect(in_range(codes, 0, n_classes), who, "has labels of no class")
 
 
 def check_weight(who: Any, weight: Any, n_items: int) -> None:
     """Check the weights of the calibration items."""
-    good = weight is None or (is_array(weight, "f", (n_items,)) and (weight >= 0).all())
-    expect(good, who, "does not have one weight per item")
-    expect(weight is None or np.isfinite(weight).all(), who, "has infinite weights")
+    good = weight is None or (
+        is_array(weight, "f", (n_items,))
+        and weight.dtype == np.float64
+        and within(weight, 0.0, LARGEST)
+    )
+    expect(good, who, "does not have one finite weight per item")
 
 
 def check_mass(who: Any, mass: Any, n_leaves: int, n_classes: int) -> None:
@@ -108,14 +131,13 @@ def _pack_forest(forest: Forest) -> dict[str, Any]:
 
 
 def _unpack_forest(state: dict[str, Any]) -> Forest:
+    exactly(state, {*_NODE_ARRAYS, "tree_offset", "n_features", "in_bag"}, Forest)
     n_nodes = len(state["left"])
     for name, dtype in _NODE_ARRAYS.items():
         # The very type that kernels use: a cast could turn a leaf's -2**32 into a child.
         good = is_array(state[name], dtype[1], (n_nodes,)) and state[name].dtype.str == dtype
         expect(good, Forest, f"has a wrong {name}")
     offset, in_bag = state["tree_offset"], state["in_bag"]
-    good = is_array(offset, "i", (None,)) and offset.dtype == np.int64
-    expect(good, Forest, "has a wrong tree_offset")
     check_trees(
         Forest, state["feature"], state["left"], state["right"], offset, state["n_features"]
     )
@@ -129,33 +151,40 @@ def _unpack_forest(state: dict[str, Any]) -> Forest:
 
 
 def _check_leaf_mass(mass: LeafMass) -> None:
-    expect(is_whole(mass.n_classes, 1, 1 << 24), LeafMass, "has no classes")
+    values: Any = mass.values
     if mass.indptr is None:
         expect(mass.classes is None, LeafMass, "is neither dense nor sparse")
-        expect(is_array(mass.values, "f", (None, mass.n_classes)), LeafMass, "has wrong values")
+        expect(is_array(values, "f", (None, mass.n_classes)), LeafMass, "has wrong values")
+        expect(values.flags.c_contiguous, LeafMass, "has wrong values")
     else:
-        n = len(mass.values)
-        expect(is_array(mass.values, "f", (None,)), LeafMass, "has wrong values")
-        expect(is_array(mass.classes, "i", (n,)), LeafMass, "has wrong classes")
-        expect(in_range(np.asarray(mass.classes), 0, mass.n_classes), LeafMass, "has odd classes")
-        check_row_starts(LeafMass, mass.indptr, n)
-    expect(mass.values.dtype == np.float64, LeafMass, "has values of another type")
-    expect(np.isfinite(mass.values).all() and (mass.values >= 0).all(), LeafMass, "is negative")
+        expect(is_array(values, "f", (None,)), LeafMass, "has wrong values")
+        classes: Any = mass.classes
+        good = is_array(classes, "i", (len(values),)) and classes.dtype == np.int32
+        expect(good and in_range(classes, 0, mass.n_classes), LeafMass, "has odd classes")
+        check_starts(LeafMass, mass.indptr, len(values), strictly=False)
+    expect(values.dtype == np.float64, LeafMass, "has values of another type")
+    expect(within(values, 0.0, LARGEST), LeafMass, "has sums that no weights have")
 
 
-def check_row_starts(who: Any, indptr: Any, n_entries: int) -> None:
-    """Check the row starts of anything that is stored by rows."""
-    rising = (
-        is_array(indptr, "i", (None,))
-        and len(indptr) > 0
-        and indptr[0] == 0
-        and indptr[-1] == n_entries
-        and (np.diff(indptr) >= 0).all()
-    )
-    expect(rising, who, "has rows that do not follow each other")
+def _anything_of_array(value: Any) -> bool:
+    return value is None or isinstance(value, np.ndarray)
 
 
 SPECS = [
-    Spec(Forest, _pack_forest, _unpack_forest),
-    plain(LeafMass, check=_check_leaf_mass),
+    Spec(
+        Forest,
+        _pack_forest,
+        _unpack_forest,
+        lambda state: _BYTES_PER_NODE * np.size(state["left"]),
+    ),
+    plain(
+        LeafMass,
+        {
+            "n_classes": whole(1, MOST_CLASSES),
+            "values": _anything_of_array,
+            "indptr": _anything_of_array,
+            "classes": _anything_of_array,
+        },
+        check=_check_leaf_mass,
+    ),
 ]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hetcal._exceptions import FileWriteError, InputError
 from hetcal.io.failures import told_clearly
+from hetcal.io.hidden_names import hidden_beside
 
 if sys.platform == "win32":
     import msvcrt
@@ -81,7 +82,7 @@ def locked(
     ...     pass  # load, update, save
     """
     target = Path(os.path.realpath(path))
-    lock = target.with_name(f".{target.name}.lock")
+    lock = hidden_beside(target, ".lock")
     with told_clearly(path):
         handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
     try:

@@ -11,7 +11,11 @@ from hetcal.calibration.hybrid.calibrator import HybridCalibrator
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.data import Scores
-from hetcal.io.spec import Spec, expect, plain
+from hetcal.io.fields import flag, text, whole
+from hetcal.io.forests import MOST_CLASSES
+from hetcal.io.spec import plain
+
+_MOST_EXPERTS = 64
 
 
 class SilentFamily(Family):
@@ -63,17 +67,14 @@ def without_silent(calibrator: HybridCalibrator) -> list[Family]:
     return families
 
 
-def _spec() -> Spec:
-    spec = plain(SilentFamily)
-
-    def unpack(state: dict[str, Any]) -> SilentFamily:
-        family = spec.unpack(state)
-        names = family.experts
-        good = isinstance(names, tuple) and 0 < len(names) <= 64
-        expect(good and all(isinstance(name, str) for name in names), family, "has wrong names")
-        return family
-
-    return Spec(SilentFamily, spec.pack, unpack)
+def _names(value: Any) -> bool:
+    good = isinstance(value, tuple) and 0 < len(value) <= _MOST_EXPERTS
+    return good and all(map(text, value))
 
 
-SPECS = [_spec()]
+SPECS = [
+    plain(
+        SilentFamily,
+        {"experts": _names, "with_model": flag, "n_classes": whole(2, MOST_CLASSES)},
+    )
+]

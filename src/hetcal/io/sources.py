@@ -157,12 +157,11 @@ class ParquetSource:
 
         # Not buffered ahead: what was read ahead stays in memory, in the end the whole file. In
         # pieces: else a column of a whole row group is read at once.
-        # Damaged pages are noticed where the file has checksums.
         self._file = pq.ParquetFile(
             stream,
             pre_buffer=False,
             buffer_size=_PARQUET_PIECE,
-            page_checksum_verification=True,
+            page_checksum_verification=True,  # where the writer has left any
         )
         self._schema = self._file.schema_arrow
         self.names = list(self._schema.names)

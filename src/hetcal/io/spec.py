@@ -12,12 +12,11 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-import numpy as np
-
 from hetcal._exceptions import FileFormatError
+from hetcal.io.fields import Field, optional, setting, whole
 
-_MOST_THREADS = 4096
-_MOST_TREES = 1_000_000
+# Parameters that a later fit takes its time by.
+_USUAL = {"n_estimators": optional(whole(1, 1_000_000))}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +31,15 @@ class Spec:
     unpack : callable
         From a state to an object. Raises :class:`FileFormatError` where the object could not have
         come from a fit; everything that compiled code uses as an index is looked at there.
+    needs : callable
+        From a state to the bytes that the object takes beyond its state, when it is made and when
+        it predicts for the first time. Charged before either happens.
     """
 
     cls: type
     pack: Callable[[Any], dict[str, Any]]
     unpack: Callable[[dict[str, Any]], Any]
+    needs: Callable[[dict[str, Any]], int] = lambda state: 0
 
     @property
     def name(self) -> str:
@@ -46,12 +49,13 @@ class Spec:
 
 def plain(
     cls: type,
+    fields: Mapping[str, Field] | None = None,
     *,
-    names: Collection[str] = (),
+    may_lack: Collection[str] = (),
     derived: Mapping[str, Any] | None = None,
-    may_miss: Collection[str] = (),
     finish: Callable[[Any], None] | None = None,
     check: Callable[[Any], None] | None = None,
+    needs: Callable[[dict[str, Any]], int] = lambda state: 0,
 ) -> Spec:
     """Return the spec of a class whose state is its attributes.
 
@@ -61,51 +65,48 @@ def plain(
 
     Parameters
     ----------
-    names : collection of str
-        Attributes beside the constructor's parameters and the fitted ones (``name_``).
+    fields : mapping of str to callable
+        What the attributes may hold (:mod:`hetcal.io.fields`). The constructor's parameters need
+        no mention as long as they are plain settings. Nothing else may stand in a file.
+    may_lack : collection of str
+        Fields that not every fitted object has.
     derived : mapping, optional
         Attributes that are not stored, and what they are after loading.
-    may_miss : collection of str
-        Attributes that may hold NaN.
     finish : callable, optional
         Computes again what was not stored.
     check : callable, optional
-        Of the finished object.
+        Of the finished object: whether its parts fit together.
+    needs : callable, optional
+        See :class:`Spec`.
     """
     left_out = dict(derived or {})
     defaults = _defaults(cls)
-
-    def allowed(name: str) -> bool:
-        if dataclasses.is_dataclass(cls):
-            return name in defaults
-        own = inspect.getattr_static(cls, name, None)
-        fitted = name.endswith("_") and not name.startswith("_") and own is None
-        return name in defaults or name in names or fitted
+    known = {name: _USUAL.get(name, setting) for name in defaults} | dict(fields or {})
+    if "n_jobs" in defaults:  # a matter of the machine that loads, not of the file
+        left_out["n_jobs"] = defaults["n_jobs"]
 
     def pack(value: Any) -> dict[str, Any]:
-        given = [name for name in vars(value) if name not in left_out]
-        if dataclasses.is_dataclass(cls):
-            given = [name for name in defaults if name not in left_out]
-        unknown = [name for name in given if not allowed(name)]
+        given = defaults if dataclasses.is_dataclass(cls) else vars(value)
+        stored = [name for name in given if name not in left_out]
+        unknown = [name for name in stored if name not in known]
         if unknown:
             raise TypeError(
                 f"{cls.__name__} has attributes that hetcal.save does not know: {unknown}. Save "
                 "the calibrator as it was fitted."
             )
-        return {name: getattr(value, name) for name in given}
+        return {name: getattr(value, name) for name in stored}
 
     def unpack(state: dict[str, Any]) -> Any:
-        for name in state:
-            expect(allowed(name) and name not in left_out, cls, f"has no part {name[:40]!r}")
-        full = {k: v for k, v in defaults.items() if v is not inspect.Parameter.empty}
+        state = {name: part for name, part in state.items() if name != "n_jobs"}
+        for name, part in state.items():
+            expect(name in known and name not in left_out, cls, f"has no part {name[:40]!r}")
+            expect(known[name](part), cls, f"has a wrong {name}")
         fitted = dataclasses.is_dataclass(cls) or not set(state) <= set(defaults)
+        full = {k: v for k, v in defaults.items() if v is not inspect.Parameter.empty}
         full |= state | (left_out if fitted else {})
-        missing = [name for name in defaults if name not in full]
+        wanted = known if fitted else defaults
+        missing = [name for name in wanted if name not in full and name not in may_lack]
         expect(not missing, cls, f"lacks {missing}")
-        for name, value in full.items():
-            if name not in may_miss:
-                expect(not _has_nan(value), cls, f"holds NaN in {name}")
-        _check_resources(cls, full)
         made: Any = object.__new__(cls)
         for name, value in full.items():
             object.__setattr__(made, name, value)
@@ -115,7 +116,12 @@ def plain(
                     step(made)
         return made
 
-    return Spec(cls, pack, unpack)
+    return Spec(cls, pack, unpack, needs)
+
+
+def exactly(state: dict[str, Any], names: Collection[str], who: Any) -> None:
+    """Raise unless a state has these parts and no others."""
+    expect(set(state) == set(names), who, "has other parts")
 
 
 def expect(holds: Any, who: Any, what: str) -> None:
@@ -123,35 +129,6 @@ def expect(holds: Any, who: Any, what: str) -> None:
     if not holds:
         name = who.__name__ if isinstance(who, type) else type(who).__name__
         raise FileFormatError(f"The file's {name} {what}.")
-
-
-def is_whole(value: Any, low: float = -np.inf, high: float = np.inf) -> bool:
-    """Tell whether a value is an integer, no bool, within bounds."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and low <= value <= high
-
-
-def is_number(value: Any, low: float = -np.inf, high: float = np.inf) -> bool:
-    """Tell whether a value is a finite number within bounds."""
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not number or isinstance(value, bool):
-        return False
-    return bool(np.isfinite(value)) and low <= value <= high
-
-
-def is_array(value: Any, kind: str, shape: tuple[int | None, ...]) -> bool:
-    """Tell whether a value is an array of a kind (``"f"``, ``"iu"``) and shape (None: any)."""
-    return (
-        isinstance(value, np.ndarray)
-        and value.dtype.kind in kind
-        and value.ndim == len(shape)
-        and all(want is None or have == want for have, want in zip(value.shape, shape, strict=True))
-    )
-
-
-def in_range(values: np.ndarray, low: int, high: int) -> bool:
-    """Tell whether all values lie in ``range(low, high)``."""
-    return values.size == 0 or (int(values.min()) >= low and int(values.max()) < high)
 
 
 def _defaults(cls: type) -> dict[str, Any]:
@@ -171,19 +148,3 @@ def _defaults(cls: type) -> dict[str, Any]:
         for name, parameter in inspect.signature(cls).parameters.items()
         if parameter.kind in kinds
     }
-
-
-def _has_nan(value: Any) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind == "f" and bool(np.isnan(value).any())
-    if isinstance(value, list | tuple):
-        return any(_has_nan(item) for item in value)
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))
-
-
-def _check_resources(cls: type, state: dict[str, Any]) -> None:
-    """Refuse settings that would make a later call take forever."""
-    jobs = state.get("n_jobs")
-    expect(jobs is None or is_whole(jobs, -_MOST_THREADS, _MOST_THREADS), cls, "asks for threads")
-    trees = state.get("n_estimators")
-    expect(trees is None or is_whole(trees, 1, _MOST_TREES), cls, "asks for too many trees")

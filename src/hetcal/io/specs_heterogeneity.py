@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
 from hetcal._validation import FeatureEncoder
 from hetcal.heterogeneity import HiddenHeterogeneity
@@ -16,23 +16,51 @@ from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.honest import Items, NullDraws, NullMeans
 from hetcal.heterogeneity.inputs import check_parameters
 from hetcal.heterogeneity.local_models import LocalModels
+from hetcal.io.fields import (
+    instance,
+    integers,
+    is_array,
+    labels,
+    number,
+    numbers,
+    one_of,
+    optional,
+    probabilities,
+    table,
+    whole,
+)
 from hetcal.io.forests import check_codes, check_weight
-from hetcal.io.spec import Spec, expect, is_array, is_number, is_whole, plain
+from hetcal.io.spec import Spec, expect, plain
 
 _MOST_TREES = 10_000
-_MOST_CELL_PAIRS = 1 << 34
+# Trees times items of one local forest, beyond a thousand trees: some seconds.
+_MOST_GROWN = 100_000_000
+# Lists of items, their concatenation and its sorting.
+_BYTES_PER_MEMBER = 48
+_CELLS_AT_ONCE = 64
+_UNKNOWN = number(may_miss=True)
 _PUBLIC = plain(
     HiddenHeterogeneity,
-    names=("_seed", "_n_trees"),
+    {
+        "local_model": one_of(None),
+        "n_null": whole(0, 1_000_000),
+        "classes_": labels,
+        "n_features_in_": whole(1, 1_000_000),
+        "encoder_": instance(FeatureEncoder),
+        "radius_": number(0, 1),
+        "cells_": table,
+        "covered_": number(0, 1 + 1e-9),
+        "hh_mean_": _UNKNOWN,
+        "hh_global_mean_": _UNKNOWN,
+        "hh_local_mean_": _UNKNOWN,
+        "standard_error_": _UNKNOWN,
+        "statistic_": _UNKNOWN,
+        "p_value_": _UNKNOWN,
+        "_seed": whole(0, 2**32 - 1),
+        "_n_trees": whole(1, _MOST_TREES),
+    },
+    may_lack=("cells_", "covered_"),
     derived={"progress": None},
-    may_miss=(
-        "hh_mean_",
-        "hh_global_mean_",
-        "hh_local_mean_",
-        "standard_error_",
-        "statistic_",
-        "p_value_",
-    ),
 )
 _REBUILT = ("_table", "_X", "_items", "_balls", "_models", "_map", "_draws", "_null_means")
 _STORED = ("table", "items", "centres", "fold", "global_map", "terms", "variances", "null_means")
@@ -66,27 +94,47 @@ def _pack(hidden: HiddenHeterogeneity) -> dict[str, Any]:
 
 def _unpack(state: dict[str, Any]) -> HiddenHeterogeneity:
     if "items" not in state:
+        expect(not set(_STORED) & set(state), HiddenHeterogeneity, "has no items")
         return _PUBLIC.unpack(state)
     stored = {name: state[name] for name in _STORED}
     hidden = _PUBLIC.unpack({k: v for k, v in state.items() if k not in stored})
-    expect(hidden.local_model is None, hidden, "has a local model")
     check_parameters(hidden)
-    expect(is_number(hidden.radius_, 0, 1), hidden, "has a wrong radius")
-    expect(is_whole(hidden._seed, 0, 2**32 - 1), hidden, "has a wrong seed")
-    expect(is_whole(hidden._n_trees, 1, _MOST_TREES), hidden, "asks for too many trees")
-    items, table = stored["items"], stored["table"]
+    expect(hasattr(hidden, "_n_trees"), hidden, "is not fitted")
+    items, given = stored["items"], stored["table"]
     expect(isinstance(items, Items), hidden, "has no items")
     n, K = items.P.shape
+    grown = hidden._n_trees <= 1000 or hidden._n_trees * n <= _MOST_GROWN
+    expect(grown, hidden, "asks for too many trees")
     expect(len(hidden.classes_) == K, hidden, "has other classes")
-    expect(is_array(table, "f", (n, None)), hidden, "has other items")
-    expect(isinstance(hidden.encoder_, FeatureEncoder), hidden, "has no encoder")
-    hidden._items, hidden._table = items, table
-    features = np.clip(hidden.encoder_.transform(table), -_LARGEST, _LARGEST)
+    width = hidden.encoder_.n_features_in_
+    good = is_array(given, "f", (n, width)) and given.dtype == np.float64
+    expect(good and not np.isinf(given).any(), hidden, "has other items")
+    hidden._items, hidden._table = items, given
+    features = np.clip(hidden.encoder_.transform(given), -_LARGEST, _LARGEST)
     hidden._X = np.asarray(features, dtype=np.float32)
+    expect(not np.isnan(hidden._X).any(), hidden, "has items with missing values")
     hidden._balls = _balls(hidden, stored["centres"])
     if hidden.estimate == "oob":
         _finish_honest(hidden, stored)
     return hidden
+
+
+def _needs(state: dict[str, Any]) -> int:
+    """Return what the features in another type take, and the list of items in each cell."""
+    if "items" not in state:
+        return 0
+    items, centres, radius = state["items"], state["centres"], state["radius_"]
+    members = 0 if centres is None else _n_members(items.P, centres, radius)
+    return 3 * state["table"].nbytes + _BYTES_PER_MEMBER * members
+
+
+def _n_members(P: NDArray, centres: NDArray, radius: float) -> int:
+    """Count the items of all cells, by Hellinger's distance, without listing them."""
+    roots, total = np.sqrt(P).T, 0
+    for start in range(0, len(centres), _CELLS_AT_ONCE):
+        overlap = np.sqrt(centres[start : start + _CELLS_AT_ONCE]) @ roots
+        total += int((overlap >= 1 - radius**2 - 1e-9).sum())
+    return total
 
 
 def _balls(hidden: HiddenHeterogeneity, centres: Any) -> Balls | None:
@@ -94,11 +142,9 @@ def _balls(hidden: HiddenHeterogeneity, centres: Any) -> Balls | None:
         expect(hidden.neighbourhoods not in ("net", "overlap"), hidden, "has no cells")
         return None
     n, K = hidden._items.P.shape
-    good = is_array(centres, "f", (None, K)) and len(centres) > 0 and (centres >= 0).all()
-    expect(good and len(centres) <= n, hidden, "has wrong cells")
-    expect(len(centres) * n <= _MOST_CELL_PAIRS, hidden, "has too many cells")
-    expect(isinstance(hidden.cells_, pd.DataFrame), hidden, "has no table of cells")
-    expect(len(hidden.cells_) == len(centres), hidden, "has a table of other cells")
+    expect(probabilities(None, K)(centres) and 0 < len(centres) <= n, hidden, "has wrong cells")
+    cells = getattr(hidden, "cells_", ())
+    expect(len(cells) == len(centres), hidden, "has a table of other cells")
     return Balls.around(centres, hidden._items.P, hidden.radius_)
 
 
@@ -106,11 +152,11 @@ def _finish_honest(hidden: HiddenHeterogeneity, stored: dict[str, Any]) -> None:
     n, K = hidden._items.P.shape
     fold, p_g, terms = stored["fold"], stored["global_map"], stored["terms"]
     expect(isinstance(stored["null_means"], NullMeans), hidden, "has no null means")
-    expect(isinstance(hidden.cells_, pd.DataFrame), hidden, "has no table of cells")
-    expect(fold is None or is_array(fold, "i", (n,)), hidden, "has wrong folds")
-    expect(is_array(p_g, "f", (n, K)), hidden, "has a wrong global map")
-    expect(is_array(terms, "f", (n, None)), hidden, "has wrong terms")
-    expect(is_array(stored["variances"], "f", terms.shape), hidden, "has wrong variances")
+    expect(hasattr(hidden, "cells_"), hidden, "has no table of cells")
+    expect(optional(integers(n, low=0, high=n))(fold), hidden, "has wrong folds")
+    expect(probabilities(n, K)(p_g), hidden, "has a wrong global map")
+    expect(_known(terms, (n, None)), hidden, "has wrong terms")
+    expect(_known(stored["variances"], terms.shape), hidden, "has wrong variances")
     expect(stored["null_means"].centres.shape[1] == K, hidden, "has wrong null means")
     hidden._models = LocalModels(
         hidden._X,
@@ -131,29 +177,52 @@ def _finish_honest(hidden: HiddenHeterogeneity, stored: dict[str, Any]) -> None:
 
 
 def _check_items(items: Items) -> None:
-    good = is_array(items.P, "f", (None, None)) and 0 not in items.P.shape
-    expect(good and (items.P >= 0).all() and (items.P <= 1).all(), items, "have no probabilities")
-    check_codes(items, items.codes, len(items.P), items.P.shape[1])
-    check_weight(items, items.weight, len(items.P))
-    expect(items.weight is not None, items, "have no weights")
+    n, K = items.P.shape
+    expect(n > 0 and K > 1, items, "are none")
+    check_codes(items, items.codes, n, K)
+    check_weight(items, items.weight, n)
     if items.groups is not None:
-        check_codes(items, items.groups, len(items.P), len(items.P))
+        check_codes(items, items.groups, n, n)
 
 
 def _check_null_means(means: NullMeans) -> None:
-    m = len(means.total)
-    expect(is_array(means.centres, "f", (m, None)), means, "have wrong centres")
-    expect((means.centres >= 0).all(), means, "have wrong centres")
-    for name in ("total", "part_global", "variance"):
-        expect(is_array(getattr(means, name), "f", (m,)), means, f"have a wrong {name}")
+    same = all(
+        len(values) == len(means.centres)
+        for values in (means.total, means.part_global, means.variance)
+    )
+    expect(same and len(means.centres) > 0, means, "have wrong centres")
 
 
+def _known(value: Any, shape: tuple[int | None, ...]) -> bool:
+    """Tell whether these are numbers, of which some may be missing."""
+    return is_array(value, "f", shape) and not np.isinf(value).any()
+
+
+def _some(value: Any) -> bool:
+    return _known(value, (None,))
+
+
+_CODES = integers(None, low=0, high=1 << 40)
 SPECS = [
-    Spec(HiddenHeterogeneity, _pack, _unpack),
-    plain(Items, check=_check_items),
+    Spec(HiddenHeterogeneity, _pack, _unpack, _needs),
+    plain(
+        Items,
+        {
+            "P": probabilities(None, None),
+            "codes": _CODES,
+            "weight": numbers(None, low=0.0),
+            "groups": optional(_CODES),
+        },
+        check=_check_items,
+    ),
     plain(
         NullMeans,
-        may_miss=("total", "part_global", "variance"),
+        {
+            "centres": probabilities(None, None),
+            "total": _some,
+            "part_global": _some,
+            "variance": _some,
+        },
         check=_check_null_means,
     ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
+from sklearn.neighbors import NearestNeighbors
 
 from hetcal.calibration.base import BaseCalibrator, GlobalCalibrator
 from hetcal.calibration.beta import BetaCalibration
@@ -22,36 +22,50 @@ from hetcal.calibration.hybrid.retrained import (
 )
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.io.boosting import BoostedTrees
-from hetcal.io.forests import check_codes, check_mass, check_weight
+from hetcal.io.fields import (
+    LARGEST,
+    flag,
+    in_range,
+    instance,
+    integers,
+    is_array,
+    is_number,
+    is_whole,
+    number,
+    numbers,
+    one_of,
+    optional,
+    probabilities,
+    text,
+    whole,
+)
+from hetcal.io.forests import MOST_CLASSES, check_codes, check_mass, check_weight
 from hetcal.io.silent import SilentFamily
-from hetcal.io.spec import Spec, expect, in_range, is_array, is_number, is_whole, plain
-from hetcal.io.specs_similarity import with_packed_leaves
+from hetcal.io.spec import Spec, expect, plain
+from hetcal.io.specs_similarity import leaves, with_packed_leaves
 from hetcal.kernels.boosting import AdditiveTrees
-from hetcal.kernels.forest import Forest, build_index
+from hetcal.kernels.forest import Forest, LeafMass, build_index
 
 
 def check_families(calibrator: HybridCalibrator) -> None:
-    """Check the experts of a hybrid against its classes."""
+    """Check the experts of a hybrid against its classes and its columns."""
     families, K = calibrator.families_, len(calibrator.classes_)
-    bystanders = getattr(calibrator, "bystanders_", [])
-    expect(
-        isinstance(families, list) and isinstance(bystanders, list), calibrator, "has no experts"
-    )
-    for family in families + bystanders:
-        expect(isinstance(family, Family), calibrator, "has an expert that is none")
+    every = [*families, *getattr(calibrator, "bystanders_", [])]
+    width = len(calibrator.encoder_.feature_names_out_)
+    for family in every:
         expect(_n_classes(family) == K, calibrator, "has an expert for other classes")
+        space = getattr(family, "space_", None)
+        same = space is None or len(space.center_) == width + K * space.with_model
+        expect(same, calibrator, "has an expert for other columns")
     base = calibrator.in_base_
-    good = isinstance(base, list) and len(base) == len(families) and any(base)
-    expect(good, calibrator, "has no global maps")
+    expect(len(base) == len(families) and any(base), calibrator, "has no global maps")
     mute = any(part and isinstance(f, SilentFamily) for part, f in zip(base, families, strict=True))
     expect(not mute, calibrator, "has a global map that says nothing")
+    voters = [f.codes_ for f in every if isinstance(f, ProximityFamily)]
     rows = calibrator.calibration_rows_
-    voters = [f.codes_ for f in families + bystanders if isinstance(f, ProximityFamily)]
-    good = is_array(rows, "i", (None,)) and all(len(rows) == len(codes) for codes in voters)
-    expect(good, calibrator, "does not know its items")
-    weights = calibrator.weights_
-    expect(is_array(weights, "f", (None,)), calibrator, "has no weights")
-    expect((weights >= 0).all() and (weights <= 1 + 1e-9).all(), calibrator, "has wrong weights")
+    expect(all(len(rows) == len(codes) for codes in voters), calibrator, "does not know its items")
+    n_experts = sum(len(family.names) for family in families)
+    expect(len(calibrator.weights_) == 1 + n_experts, calibrator, "has no weight per expert")
 
 
 def _n_classes(family: Any) -> int:
@@ -68,101 +82,72 @@ def _n_classes(family: Any) -> int:
     return family.n_classes_
 
 
-def _check_global(family: GlobalFamily) -> None:
-    expect(isinstance(family.map_, GlobalCalibrator), family, "has no map")
-    expect(isinstance(family.name, str), family, "has no name")
-
-
 def _check_forest(family: Any) -> None:
-    expect(isinstance(family.forest_, Forest), family, "has no forest")
-    expect(isinstance(family.space_, LogSpace), family, "has no space")
+    same = family.forest_.n_features == len(family.space_.center_)
+    expect(same, family, "has a forest of other columns")
 
 
 def _check_votes(family: ForestVoteFamily) -> None:
     _check_forest(family)
     check_mass(family, family.mass_, family.forest_.n_leaves, family.mass_.n_classes)
+    frequencies = probabilities(*family.mass_.values.shape)(family.mass_.values)
+    expect(frequencies, family, "has leaves with no frequencies")
 
 
 def _check_proximity(family: ProximityFamily) -> None:
     _check_forest(family)
     n = len(family.leaves_)
-    expect(is_whole(family.n_classes_, 1, 1 << 24), family, "has no classes")
     check_codes(family, family.codes_, n, family.n_classes_)
-    expect(family.weight_ is not None, family, "has no weights")
     check_weight(family, family.weight_, n)
-    powers = family.powers
-    good = isinstance(powers, tuple | list) and 0 < len(powers) <= 64
-    expect(good and all(is_number(p, 0, 1000) for p in powers), family, "has wrong powers")
 
 
 def _check_neighbours(family: NeighbourFamily) -> None:
-    expect(isinstance(family.space_, LogSpace), family, "has no space")
-    votes = family.votes
-    good = isinstance(votes, tuple | list) and 0 < len(votes) <= 64
-    expect(good, family, "has no neighbours")
-    for k, power in votes:
-        expect(is_whole(k, 1) and is_number(power, 0, 1000), family, "has wrong neighbours")
-    n = family.index_.n_samples_fit_
-    expect(is_array(family.onehot_, "f", (n, None)), family, "does not have one label per item")
+    n, width = family.index_._fit_X.shape
+    expect(len(family.onehot_) == n, family, "does not have one label per item")
+    expect(width == len(family.space_.center_), family, "has items of other columns")
 
 
 def _check_boosting(family: BoostingFamily) -> None:
     trees = family.fitted_
-    expect(is_whole(family.n_classes_, 2, 1 << 24), family, "has no classes")
     if trees is None:  # all items were of one class
         return
-    expect(isinstance(family.space_, LogSpace), family, "has no space")
-    expect(isinstance(trees, BoostedTrees), family, "has no trees")
     expect(in_range(trees.classes_, 0, family.n_classes_), family, "has odd classes")
-    known = family.known_
-    expect(is_array(known, "b", (None,)), family, "does not know its columns")
+    known: Any = getattr(family, "known_", None)
+    expect(hasattr(family, "space_"), family, "has no space")
+    expect(is_array(known, "b", (len(family.space_.center_),)), family, "does not know its columns")
     expect(int(known.sum()) == trees.n_features, family, "has trees of other columns")
 
 
 def _check_wide_boosting(family: WideBoostingFamily) -> None:
-    expect(is_whole(family.n_classes_, 2, 1 << 24), family, "has no classes")
     trees = family.fitted_
     if trees is None:  # all items were of one class
         return
-    expect(isinstance(family.space_, LogSpace), family, "has no space")
-    expect(isinstance(trees, AdditiveTrees), family, "has no trees")
+    expect(hasattr(family, "space_"), family, "has no space")
     expect(in_range(trees.classes_, 0, family.n_classes_), family, "has odd classes")
     expect(in_range(trees.column, 0, len(family.space_.center_)), family, "has other columns")
 
 
 def _check_calibrator(family: CalibratorFamily) -> None:
-    expect(family.kind in ("y_proba", "logits"), family, "reads unknown input")
-    expect(is_whole(family.n_classes_, 2, 1 << 24), family, "has no classes")
     inner = family.fitted_
     if inner is not None:
-        expect(isinstance(inner, BaseCalibrator), family, "has no calibrator")
         expect(len(inner.classes_) == family.n_classes_, family, "has other classes")
+        expect(inner.input_kind_ == family.kind, family, "has a calibrator of other input")
 
 
 def _check_kernel(family: KernelFamily) -> None:
-    expect(isinstance(family.space_, LogSpace), family, "has no space")
-    expect(is_number(family.width_, 0), family, "has a wrong width")
     landmarks = family.landmarks_
-    expect(is_array(landmarks, "f", (None, len(family.space_.center_))), family, "has no items")
-    expect(is_array(family.coef_, "f", (len(landmarks), None)), family, "has wrong coefficients")
+    expect(landmarks.shape[1] == len(family.space_.center_), family, "has items of other columns")
+    expect(len(family.coef_) == len(landmarks), family, "has wrong coefficients")
     K = family.coef_.shape[1]
     if family.with_model:
-        start = isinstance(family.map_, GlobalFamily) and len(family.map_.map_.classes_) == K
+        start = hasattr(family, "map_") and len(family.map_.map_.classes_) == K
     else:
-        start = is_array(family.frequencies_, "f", (K,))
+        start = hasattr(family, "frequencies_") and len(family.frequencies_) == K
     expect(start, family, "does not know where to start")
 
 
 def _check_log_space(space: LogSpace) -> None:
-    for name in ("center_", "spread_"):
-        value = getattr(space, name)
-        good = is_array(value, "f", (len(space.center_),)) and np.isfinite(value).all()
-        expect(good, space, f"has a wrong {name}")
-
-
-def _check_recalibration(last: Recalibration) -> None:
-    expect(is_number(last.inverse_temperature_, 0), last, "has a wrong temperature")
-    expect(last.beta_ is None or isinstance(last.beta_, BetaCalibration), last, "has no beta map")
+    expect(len(space.spread_) == len(space.center_), space, "has a wrong spread_")
 
 
 def _index(family: ProximityFamily) -> None:
@@ -178,18 +163,140 @@ def _without_bags(spec: Spec) -> Spec:
     return replace(spec, pack=pack)
 
 
-_PROXIMITY = plain(ProximityFamily, derived={"index_": None}, finish=_index, check=_check_proximity)
-_VOTES = plain(ForestVoteFamily, derived={"leaves_": None}, check=_check_votes)
+def _powers(value: Any) -> bool:
+    good = isinstance(value, tuple | list) and 0 < len(value) <= 64
+    return good and all(is_number(power, 0, 1000) for power in value)
+
+
+def _votes(value: Any) -> bool:
+    good = isinstance(value, tuple | list) and 0 < len(value) <= 64
+    return good and all(
+        isinstance(vote, tuple | list)
+        and len(vote) == 2
+        and is_whole(vote[0], 1)
+        and is_number(vote[1], 0, 1000)
+        for vote in value
+    )
+
+
+def _histogram_bytes(state: dict[str, Any]) -> int:
+    """Return what counting the shared leaves by class takes."""
+    forest = state.get("forest_")
+    trees = forest.n_trees if isinstance(forest, Forest) else 0
+    return 8 * (trees + 1) * int(state.get("n_classes_", 0))
+
+
+#: What a hybrid may hold as experts.
+EXPERTS = instance(Family)
+_SPACE = instance(LogSpace, "center_")
+_CLASSES = whole(2, MOST_CLASSES)
+_FOREST = {"with_model": flag, "space_": _SPACE, "forest_": instance(Forest)}
+_PROXIMITY = plain(
+    ProximityFamily,
+    _FOREST
+    | {
+        "powers": _powers,
+        "leaves_": leaves,
+        "codes_": integers(None, low=0, high=MOST_CLASSES),
+        "weight_": numbers(None, low=0.0),
+        "n_classes_": _CLASSES,
+    },
+    derived={"index_": None},
+    finish=_index,
+    check=_check_proximity,
+    needs=_histogram_bytes,
+)
+_VOTES = plain(
+    ForestVoteFamily,
+    _FOREST | {"mass_": instance(LeafMass)},
+    derived={"leaves_": None},
+    check=_check_votes,
+)
+_RETRAINED = {"n_classes_": _CLASSES, "space_": _SPACE}
 
 FAMILY_SPECS = [
-    plain(GlobalFamily, check=_check_global),
+    plain(
+        GlobalFamily,
+        {
+            "name": text,
+            "calibrator": instance(GlobalCalibrator),
+            "in_base": flag,
+            "may_join_base": flag,
+            "map_": instance(GlobalCalibrator, "classes_", "input_kind_"),
+        },
+    ),
     _without_bags(with_packed_leaves(_PROXIMITY)),
     _without_bags(_VOTES),
-    plain(NeighbourFamily, check=_check_neighbours),
-    plain(BoostingFamily, check=_check_boosting),
-    plain(WideBoostingFamily, check=_check_wide_boosting),
-    plain(KernelFamily, derived={"left_out_": None}, check=_check_kernel),
-    plain(CalibratorFamily, check=_check_calibrator),
-    plain(Recalibration, check=_check_recalibration),
-    plain(LogSpace, names=("center_", "spread_"), check=_check_log_space),
+    plain(
+        NeighbourFamily,
+        {
+            "votes": _votes,
+            "logs": flag,
+            "space_": _SPACE,
+            "index_": instance(NearestNeighbors),
+            "onehot_": numbers(None, None, low=0.0),
+        },
+        check=_check_neighbours,
+    ),
+    plain(
+        BoostingFamily,
+        _RETRAINED
+        | {
+            "fitted_": optional(instance(BoostedTrees)),
+            "name": text,
+            "known_": lambda value: is_array(value, "b", (None,)),
+        },
+        may_lack=("space_", "known_"),
+        check=_check_boosting,
+    ),
+    plain(
+        WideBoostingFamily,
+        _RETRAINED | {"with_model": flag, "fitted_": optional(instance(AdditiveTrees))},
+        may_lack=("space_",),
+        check=_check_wide_boosting,
+    ),
+    plain(
+        KernelFamily,
+        {
+            "with_model": flag,
+            "space_": _SPACE,
+            "width_": number(0, LARGEST),
+            "landmarks_": numbers(None, None),
+            "coef_": numbers(None, None),
+            "map_": instance(GlobalFamily, "map_"),
+            "frequencies_": probabilities(None),
+        },
+        may_lack=("map_", "frequencies_"),
+        derived={"left_out_": None},
+        check=_check_kernel,
+    ),
+    plain(
+        CalibratorFamily,
+        {
+            "name": text,
+            "calibrator": instance(BaseCalibrator),
+            "kind": one_of("y_proba", "logits"),
+            "n_classes_": _CLASSES,
+            "fitted_": optional(instance(BaseCalibrator, "classes_")),
+        },
+        check=_check_calibrator,
+    ),
+    plain(
+        Recalibration,
+        {
+            "inverse_temperature_": number(0, LARGEST),
+            "beta_": optional(instance(BetaCalibration, "coef_", "intercept_")),
+        },
+    ),
+    plain(
+        LogSpace,
+        {
+            "logs": flag,
+            "with_model": flag,
+            "metric": flag,
+            "center_": numbers(None),
+            "spread_": numbers(None, low=1 / LARGEST),
+        },
+        check=_check_log_space,
+    ),
 ]

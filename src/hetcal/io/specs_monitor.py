@@ -7,13 +7,31 @@ import hashlib
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from hetcal._threads import snapshot
 from hetcal._validation import FeatureEncoder
 from hetcal.calibration import HybridCalibrator, SimilarityCalibrator
-from hetcal.io.spec import Spec, expect, in_range, is_array, is_number, is_whole, plain
+from hetcal.io.fields import (
+    LARGEST,
+    in_range,
+    instance,
+    integers,
+    is_array,
+    is_number,
+    is_whole,
+    list_of,
+    number,
+    numbers,
+    optional,
+    text,
+    whole,
+)
+from hetcal.io.forests import MOST_CLASSES
+from hetcal.io.spec import Spec, expect, plain
 from hetcal.kernels.forest import Forest
 from hetcal.monitor import SupportMonitor
+from hetcal.monitor.alarms import MOST_ALARMS
 from hetcal.monitor.checks import check_parameters, n_items
 from hetcal.monitor.distance import IsolationScore, NearestScore
 from hetcal.monitor.evidence import BETS
@@ -49,6 +67,13 @@ _PARTS = {*_SETTINGS, *_COUNTED, "calibrator_", "encoder", "score"}
 _LATER = {"alarm_share", "origins"}
 _MOST = 1 << 60
 _ALARM = {"time", "who", "test", "score"}
+_COUNTS = [
+    HISTORY.index(n) for n in ("seen", "items", "flagged", "discoveries", "alarms", "labels")
+]
+# What the history's times, in seconds, may be: pandas counts nanoseconds in 64 bits.
+_LATEST = pd.Timestamp.max.timestamp() - 1
+# Whole numbers above have no exact form as a floating-point number.
+_MOST_COUNTED = 1 << 53
 
 
 def _pack(monitor: SupportMonitor) -> dict[str, Any]:
@@ -105,9 +130,10 @@ def _check_share_and_origins(monitor: SupportMonitor) -> None:
 def _check_score(monitor: SupportMonitor) -> None:
     encoder: Any = monitor.scorer_.encoder
     score: Any = monitor.scorer_.distance
+    expect(encoder is None or isinstance(encoder, FeatureEncoder), monitor, "has no encoder")
     if score is None:
         return
-    expect(isinstance(encoder, FeatureEncoder), monitor, "has no encoder")
+    expect(encoder is not None, monitor, "has no encoder")
     expect(isinstance(score, IsolationScore | NearestScore), monitor, "has an unknown score")
     width = (
         score.forest.n_features if isinstance(score, IsolationScore) else score.landmarks.shape[1]
@@ -122,9 +148,8 @@ def _check_reference(monitor: SupportMonitor) -> None:
     n_scores = len(monitor.scores_)
     expect(len(reference.scores) == n_scores and n >= LEAST_ITEMS, monitor, "has no reference")
     expect(len(reference.n_trees) == n_scores, monitor, "counts other trees")
-    if reference.top is not None:
-        good = is_array(reference.top, "i", (n,)) and in_range(reference.top, 0, K)
-        expect(good, monitor, "has a reference of other classes")
+    top = reference.top
+    expect(top is None or in_range(top, 0, K), monitor, "has a reference of other classes")
 
 
 def _check_streams(monitor: SupportMonitor) -> None:
@@ -146,11 +171,13 @@ def _check_streams(monitor: SupportMonitor) -> None:
 def _check_history(monitor: SupportMonitor) -> None:
     history, alarms = monitor.history_, monitor.alarms_
     good = is_array(history, "f", (None, len(HISTORY))) and len(history) <= monitor.max_history
-    expect(good, monitor, "has an odd history")
-    whole = history[:, [1, 2, 3, 4, 9, 10]]
-    expect(((whole >= 0) & (whole < _MOST)).all(), monitor, "has an odd history")
-    expect((np.abs(history[:, 0]) < 1e11).all(), monitor, "has an odd history")
-    expect(isinstance(alarms, list) and len(alarms) <= 1000, monitor, "has odd alarms")
+    expect(good and history.dtype == np.float64, monitor, "has an odd history")
+    counts, when = history[:, _COUNTS], history[:, HISTORY.index("when")]
+    whole_ones = (counts >= 0) & (counts < _MOST_COUNTED) & (counts == np.floor(counts))
+    expect(whole_ones.all(), monitor, "has an odd history")
+    expect((np.abs(when) < _LATEST).all(), monitor, "has times in its history that no clock shows")
+    expect(not np.isinf(history).any(), monitor, "has an odd history")
+    expect(isinstance(alarms, list) and len(alarms) <= MOST_ALARMS, monitor, "has odd alarms")
     for alarm in alarms:
         expect(isinstance(alarm, dict) and set(alarm) == _ALARM, monitor, "has odd alarms")
         words = all(isinstance(alarm[name], str) for name in ("who", "test", "score"))
@@ -158,77 +185,101 @@ def _check_history(monitor: SupportMonitor) -> None:
 
 
 def _check_items(reference: Reference) -> None:
-    scores = reference.scores
-    finite = is_array(scores, "f", (None, None)) and np.isfinite(scores).all()
-    expect(finite and len(scores) in (1, 2), reference, "has no scores")
-    expect((scores[0] >= 0).all(), reference, "has negative support")
+    scores, by = reference.scores, reference.by
+    expect(len(scores) in (1, 2) and (scores[0] >= 0).all(), reference, "has no scores")
     n = scores.shape[1]
-    expect(isinstance(reference.n_trees, list), reference, "counts no trees")
-    for counted in reference.n_trees:
-        good = counted is None or (is_array(counted, "i", (n,)) and in_range(counted, 1, 1 << 31))
-        expect(good, reference, "counts odd trees")
-    rows = reference.rows
-    good = rows is None or (is_array(rows, "i", (n,)) and in_range(rows, 0, 1 << 48))
-    expect(good, reference, "has odd rows")
-    by: Any = reference.by
-    named = by is None or (is_array(by, "O", (n,)) and all(isinstance(name, str) for name in by))
-    expect(named, reference, "has odd names")
+    per_item = [*reference.n_trees, reference.top, by, reference.rows]
+    same = all(values is None or len(values) == n for values in per_item)
+    expect(same, reference, "knows other items")
 
 
 def _check_stream(stream: Stream) -> None:
     n_scores = len(stream.base)
-    for counts in (stream.base, stream.past):
-        good = is_array(counts, "i", (n_scores, N_BINS)) and counts.dtype == np.int64
-        expect(good and in_range(counts, 0, 1 << 48), stream, "has odd counts")
-    sized = is_array(stream.capital, "f", (n_scores, 1 + len(BETS)))
-    expect(sized and np.isfinite(stream.capital).all(), stream, "has no capital")
-    tails = stream.tails
-    expect(isinstance(tails, list) and len(tails) == n_scores, stream, "has no windows")
-    for tail in tails:
-        finite = is_array(tail, "f", (None,)) and np.isfinite(tail).all() and (tail >= 0).all()
-        expect(finite, stream, "has an odd window")
-    for name in ("n_seen", "n_flagged", "n_tested"):
-        expect(is_whole(getattr(stream, name), 0, _MOST), stream, f"has an odd {name}")
-    expect(is_whole(stream.n_shards, 1, _MOST), stream, "has odd shards")
-    for labels in (stream.labels, stream.usual):
-        expect(isinstance(labels, LabelSums), stream, "has no labels")
+    expect(len(stream.past) == n_scores, stream, "has odd counts")
+    expect(len(stream.capital) == n_scores, stream, "has no capital")
+    expect(len(stream.tails) == n_scores, stream, "has no windows")
+    known = max(stream.n_flagged, stream.n_tested) <= stream.n_seen
+    expect(known, stream, "has counted more items than it has seen")
     expect(len(stream.labels.excess) == len(stream.usual.excess), stream, "has odd labels")
+    # Counted in place: two of them in one array would count everything twice.
+    kept = [stream.base, stream.past, stream.capital, *stream.tails]
+    expect(len(set(map(id, kept))) == len(kept), stream, "keeps two counts in one place")
 
 
 def _check_labels(labels: LabelSums) -> None:
     n = len(labels.excess)
-    expect(is_whole(labels.n, 0, _MOST) and n >= 3, labels, "are not counted")
-    for values in (labels.excess, labels.variance):
-        expect(is_array(values, "f", (n,)) and np.isfinite(values).all(), labels, "are odd")
+    expect(n >= 3 and len(labels.variance) == n, labels, "are not counted")
+    expect(labels.excess is not labels.variance, labels, "keep two sums in one place")
 
 
 def _check_isolation(score: IsolationScore) -> None:
-    expect(isinstance(score.forest, Forest), score, "has no forest")
-    path = score.path
-    good = is_array(path, "f", (score.forest.n_leaves,)) and np.isfinite(path).all()
-    expect(good, score, "has odd paths")
-    expect(is_number(score.typical, 1e-9), score, "has no typical path")
+    expect(len(score.path) == score.forest.n_leaves, score, "has odd paths")
 
 
 def _check_nearest(score: NearestScore) -> None:
-    landmarks = score.landmarks
-    good = is_array(landmarks, "f", (None, None)) and np.isfinite(landmarks).all()
-    expect(good and 0 < len(landmarks) <= 1000, score, "remembers no items")
-    for values in (score.center, score.spread):
-        good = is_array(values, "f", (landmarks.shape[1],)) and np.isfinite(values).all()
-        expect(good, score, "has no scale")
-    expect((score.spread > 0).all(), score, "has no scale")
+    n, d = score.landmarks.shape
+    expect(0 < n <= 1000, score, "remembers no items")
+    expect(len(score.center) == len(score.spread) == d, score, "has no scale")
 
+
+def _names(value: Any) -> bool:
+    return is_array(value, "O", (None,)) and all(map(text, value))
+
+
+_COUNTED_BY_BIN = integers(None, N_BINS, low=0, high=1 << 48)
+_COUNT = whole(0, _MOST)
 
 SPECS = [
     Spec(SupportMonitor, _pack, _unpack),
-    plain(Reference, check=_check_items),
-    plain(Stream, check=_check_stream),
-    plain(LabelSums, check=_check_labels),
-    plain(IsolationScore, names=("forest", "path", "typical"), check=_check_isolation),
+    plain(
+        Reference,
+        {
+            "scores": numbers(None, None),
+            "n_trees": list_of(optional(integers(None, low=1, high=1 << 31))),
+            "top": optional(integers(None, low=0, high=MOST_CLASSES)),
+            "by": optional(_names),
+            "rows": optional(integers(None, low=0, high=1 << 48)),
+        },
+        check=_check_items,
+    ),
+    plain(
+        Stream,
+        {
+            "base": _COUNTED_BY_BIN,
+            "past": _COUNTED_BY_BIN,
+            # Logarithms: an item adds some dozens at most.
+            "capital": numbers(None, 1 + len(BETS), low=-1e18, high=1e18),
+            "tails": list_of(numbers(None, low=0.0, high=1e3)),
+            "labels": instance(LabelSums),
+            "usual": instance(LabelSums),
+            "n_seen": _COUNT,
+            "n_flagged": _COUNT,
+            "n_tested": _COUNT,
+            "n_shards": whole(1, _MOST),
+        },
+        check=_check_stream,
+    ),
+    plain(
+        LabelSums,
+        {"n": _COUNT, "excess": numbers(None), "variance": numbers(None)},
+        check=_check_labels,
+    ),
+    plain(
+        IsolationScore,
+        {
+            "forest": instance(Forest),
+            "path": numbers(None, low=0.0),
+            "typical": number(1e-9, LARGEST),
+        },
+        check=_check_isolation,
+    ),
     plain(
         NearestScore,
-        names=("center", "spread", "landmarks"),
+        {
+            "center": numbers(None),
+            "spread": numbers(None, low=1 / LARGEST),
+            "landmarks": numbers(None, None),
+        },
         derived={"chosen": None},
         check=_check_nearest,
     ),

@@ -256,7 +256,7 @@ def _readable_errors(path: str | Path, encoding: str) -> Iterator[None]:
     except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}. Fetch or write it again.") from error
     except Exception as error:
-        # Of damaged pages pyarrow says OSError, without the number that the system gives.
+        # A wrong checksum of a Parquet page is an OSError too, but none that the system has raised.
         damaged = isinstance(error, OSError) and error.errno is None
         if not damaged and type(error).__module__.split(".")[0] != "pyarrow":
             raise

@@ -28,11 +28,16 @@ from scipy import sparse
 
 from hetcal._exceptions import FileFormatError
 from hetcal._validation.frames import columns_of, from_columns
+from hetcal.io.budget import Budget
 from hetcal.io.container import DTYPES
+from hetcal.io.fields import in_range, is_array, is_whole, rising
 from hetcal.io.registry import spec_named, spec_of
 
 _DEEPEST = 24
 _MOST_CHARACTERS = 1 << 24
+_MOST_OBJECTS = 20_000
+#: An empty table of pandas takes about as much.
+_BYTES_PER_OBJECT = 4096
 _LARGEST_INTEGER = 1 << 64
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _SCALARS = (bool, int, float, str, type(None))
@@ -136,10 +141,21 @@ class Encoder:
 
 
 class Decoder:
-    """Turns a tree back into values; anything that does not fit is a :class:`FileFormatError`."""
+    """Turns a tree back into values; anything that does not fit is a :class:`FileFormatError`.
 
-    def __init__(self, arrays: list[NDArray]) -> None:
+    Parameters
+    ----------
+    arrays : list of ndarray
+        The arrays of the file.
+    budget : Budget
+        Pays for what is made beyond the tree and the arrays, before it is made.
+    """
+
+    def __init__(self, arrays: list[NDArray], budget: Budget) -> None:
         self._arrays = arrays
+        self._budget = budget
+        self._used: set[int] = set()
+        self._n_objects = 0
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """Return the value that a tree stands for."""
@@ -161,9 +177,9 @@ class Decoder:
         return _SPECIAL[node["value"]]
 
     def _scalar(self, node: dict, depth: int) -> Any:
-        if node["dtype"] not in DTYPES:
-            raise FileFormatError("The file holds a number of unknown type.")
         value = self.decode(node["value"], depth)
+        if node["dtype"] not in DTYPES or not isinstance(value, bool | int | float):
+            raise FileFormatError("The file holds a number of unknown type.")
         return np.array([value], dtype=node["dtype"])[0]
 
     def _tuple(self, node: dict, depth: int) -> tuple:
@@ -173,10 +189,10 @@ class Decoder:
         found = {}
         for pair in _listed(node["items"]):
             key, value = _listed(pair)
-            name = self.decode(key, depth)
-            if not isinstance(name, (*_SCALARS, np.generic)):
-                raise FileFormatError("The file holds a key that is neither text nor a number.")
+            (name,) = self._scalars([key], depth)
             found[name] = self.decode(value, depth)
+        if len(found) < len(node["items"]):
+            raise FileFormatError("The file names something twice.")
         return found
 
     def _array(self, node: dict, depth: int) -> NDArray:
@@ -185,6 +201,9 @@ class Decoder:
             raise FileFormatError(
                 f"The file refers to array {str(index)[:20]}, which is not there."
             )
+        if index in self._used:  # paid for once; what is made from it may be made again
+            self._budget.take(self._arrays[index].nbytes)
+        self._used.add(index)
         return self._arrays[index]
 
     def _strings(self, node: dict, depth: int) -> NDArray:
@@ -192,14 +211,13 @@ class Decoder:
         if not all(isinstance(value, str) for value in values) or type(width) is not int:
             raise FileFormatError("The file holds an array of text with something else in it.")
         longest = max((len(value) for value in values), default=0)
-        if not longest <= width or width * max(len(values), 1) > _MOST_CHARACTERS:
+        if not longest <= width <= _MOST_CHARACTERS:
             raise FileFormatError("The file holds an array of text of impossible width.")
+        self._budget.take(4 * width * max(len(values), 1))
         return np.array(values, dtype=f"<U{width}")
 
     def _objects(self, node: dict, depth: int) -> NDArray:
-        values = self.decode(_listed(node["values"]), depth)
-        if not all(isinstance(value, (*_SCALARS, np.generic)) for value in values):
-            raise FileFormatError("The file holds an array of nested values.")
+        values = self._scalars(node["values"], depth)
         array = np.empty(len(values), dtype=object)
         array[:] = values
         return array
@@ -209,30 +227,70 @@ class Decoder:
         data, indices, indptr = (
             self.decode(node[name], depth) for name in ("data", "indices", "indptr")
         )
-        if len(indptr) != rows + 1 or not 0 <= columns < 1 << 31:
-            raise FileFormatError("The file holds a sparse matrix of impossible shape.")
-        matrix = sparse.csr_array((data, indices, indptr), shape=(rows, columns))
-        matrix.check_format(full_check=True)
-        return matrix
+        # All of it before SciPy sees anything: its own checks take differences, which wrap around.
+        good = (
+            is_whole(rows, 0)
+            and is_whole(columns, 0, (1 << 31) - 1)
+            and is_array(data, "f", (None,))
+            and is_array(indices, "i", data.shape)
+            and is_array(indptr, "i", (rows + 1,))
+            and indptr[0] == 0
+            and indptr[-1] == len(data)
+            and rising(indptr, strictly=False)
+            and in_range(indices, 0, columns)
+        )
+        if not good:
+            raise FileFormatError("The file holds a sparse matrix whose parts do not fit together.")
+        self._count_object()
+        self._budget.take(indices.nbytes + indptr.nbytes)  # SciPy may want another type
+        return sparse.csr_array((data, indices, indptr), shape=(rows, columns))
 
     def _table(self, node: dict, depth: int) -> pd.DataFrame:
-        columns = {
-            str(name): self.decode(values, depth) for name, values in _listed(node["columns"])
-        }
-        if len({len(values) for values in columns.values()}) > 1:
+        self._count_object()
+        columns = {}
+        for name, values in _listed(node["columns"]):
+            if not isinstance(name, str):
+                raise FileFormatError("The file holds a table with a column without a name.")
+            columns[name] = self._column(values, depth)
+        index = None if node["index"] is None else self._scalars(node["index"], depth)
+        lengths = {len(values) for values in columns.values()}
+        if len(lengths | ({len(index)} if index is not None else set())) > 1:
             raise FileFormatError("The file holds a table with columns of different lengths.")
-        index = None if node["index"] is None else self.decode(_listed(node["index"]), depth)
         name = node["index_name"]
         if name is not None and not isinstance(name, str):
             raise FileFormatError("The file holds a table whose index has no proper name.")
         return from_columns({"columns": columns, "index": index, "index_name": name})
 
+    def _column(self, values: Any, depth: int) -> Any:
+        if isinstance(values, list):
+            return self._scalars(values, depth)
+        column = self.decode(values, depth)
+        if not is_array(column, "biuf", (None,)):
+            raise FileFormatError("The file holds a table with a column that is none.")
+        self._budget.take(column.nbytes)
+        return column
+
     def _object(self, node: dict, depth: int) -> Any:
+        self._count_object()
         state = node["state"]
         spec = spec_named(node["class"])
         if not isinstance(state, dict):
             raise FileFormatError(f"The file holds a {spec.name} without its parts.")
-        return spec.unpack({name: self.decode(part, depth) for name, part in state.items()})
+        parts = {name: self.decode(part, depth) for name, part in state.items()}
+        self._budget.take(spec.needs(parts))
+        return spec.unpack(parts)
+
+    def _scalars(self, values: Any, depth: int) -> list:
+        decoded = self.decode(_listed(values), depth)
+        if not all(isinstance(value, (*_SCALARS, np.generic)) for value in decoded):
+            raise FileFormatError("The file holds a nested value where a single one must be.")
+        return decoded
+
+    def _count_object(self) -> None:
+        self._n_objects += 1
+        if self._n_objects > _MOST_OBJECTS:
+            raise FileFormatError(f"The file holds more than {_MOST_OBJECTS} objects.")
+        self._budget.take(_BYTES_PER_OBJECT)
 
 
 _READERS = {

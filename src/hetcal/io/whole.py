@@ -19,12 +19,12 @@ from typing import Any, BinaryIO
 
 from hetcal._exceptions import InputError
 from hetcal.io.failures import told_clearly
+from hetcal.io.hidden_names import hidden_beside
 from hetcal.io.locks import try_lock
 
 # Windows neither renames nor removes a file that is open; that is the lock there.
 _OPEN_FILES_STAY = os.name == "nt"
 # Bytes; most systems take 255, and a dot, a token and an ending are added.
-_LONGEST_NAME = 240
 
 
 class WholeFile:
@@ -84,7 +84,7 @@ class WholeFile:
 
     def _new_part(self) -> _Raw:
         while True:
-            self._part = _part_of(self._target, secrets.token_hex(4))
+            self._part = hidden_beside(self._target, f".{secrets.token_hex(4)}.tmp")
             raw = _Raw(self._part, "x", self.path)
             try:
                 with told_clearly(self.path), contextlib.suppress(FileNotFoundError):
@@ -121,7 +121,8 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
 
 def remove_leftovers(target: Path) -> None:
     """Remove what processes that were killed while they wrote this file have left."""
-    for part in target.parent.glob(_part_name(glob.escape(_shortened(target.name)), "????????")):
+    name = glob.escape(hidden_beside(target, "").name)
+    for part in target.parent.glob(f"{name}.????????.tmp"):
         with contextlib.suppress(OSError):  # held, gone, or not ours to remove
             if _OPEN_FILES_STAY:
                 part.unlink()
@@ -129,21 +130,6 @@ def remove_leftovers(target: Path) -> None:
             with part.open("rb+") as left:
                 if try_lock(left.fileno()):
                     part.unlink()
-
-
-def _part_of(target: Path, token: str) -> Path:
-    return target.with_name(_part_name(_shortened(target.name), token))
-
-
-def _part_name(name: str, token: str) -> str:
-    return f".{name}.{token}.tmp"
-
-
-def _shortened(name: str) -> str:
-    """Leave room for what is added to a name that may be as long as the system permits."""
-    while len(os.fsencode(name)) > _LONGEST_NAME:
-        name = name[:-1]
-    return name
 
 
 def _is_held(handle: int) -> bool:
