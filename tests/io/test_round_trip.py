@@ -14,6 +14,7 @@ from scipy import sparse
 
 import hetcal
 from hetcal.io import describe
+from hetcal.io.budget import Budget
 from hetcal.io.tree import Decoder, Encoder
 from hetcal.kernels import core_name, use_core
 from hetcal.similarity import EuclideanSimilarity, ForestProximity
@@ -288,4 +289,6 @@ def test_wide_boosting(n_classes, tmp_path):
 def test_single_floats_of_any_kind_survive(value):
     there = Encoder()
     tree = json.loads(json.dumps(there.encode([value, (value,), {"a": value}], "values")))
-    np.testing.assert_equal(Decoder(there.arrays).decode(tree), [value, (value,), {"a": value}])
+    np.testing.assert_equal(
+        Decoder(there.arrays, Budget()).decode(tree), [value, (value,), {"a": value}]
+    )

@@ -24,7 +24,6 @@ from hetcal.io.locks import try_lock
 
 # Windows neither renames nor removes a file that is open; that is the lock there.
 _OPEN_FILES_STAY = os.name == "nt"
-# Bytes; most systems take 255, and a dot, a token and an ending are added.
 
 
 class WholeFile:
