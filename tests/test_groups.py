@@ -20,12 +20,12 @@ from hetcal.calibration.hybrid.stacking import cautious_share, reliance
 from hetcal.cli import main
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.diagnosis import summaries
 from hetcal.diagnosis.measurements import Gain, Potential
 from hetcal.diagnosis.prior_shift import measure_prior_shift
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.kernels.intervals import effective_size
 from hetcal.metrics import bootstrap_interval, brier_score, evaluate
-from hetcal.report import parts
 
 TIMES = 9
 COST = np.array([[0.0, 1.0], [5.0, 0.0]])
@@ -221,9 +221,9 @@ def test_costs_and_reliability_of_the_report(once, copied):
         items = items_of(s)
         rows = np.arange(items.n_items)
         honest = SimpleNamespace(rows=rows, proba=lambda name: s.P)
-        (cost,) = parts.cost(items, COST, honest, ["uncalibrated"]).rows
-        bins = parts.reliability(items, s.P, rows, "as it is").bins
-        by = parts.groups_by(items, "x0", 0)
+        (cost,) = summaries.cost(items, COST, honest, ["uncalibrated"]).rows
+        bins = summaries.reliability(items, s.P, rows, "as it is").bins
+        by = summaries.groups_by(items, "x0", 0)
         return [
             *(cost.low, cost.cost, cost.high),
             *((b.low, b.observed, b.high) for b in bins),

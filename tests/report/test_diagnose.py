@@ -10,8 +10,8 @@ import pytest
 
 import hetcal
 from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.diagnosis.predictions import forward_splits
 from hetcal.metrics import accuracy, brier_score, expected_calibration_error, expected_cost
-from hetcal.report.honest import forward_splits
 
 
 @pytest.fixture(scope="module")

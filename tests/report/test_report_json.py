@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hetcal import Report
-from hetcal.report import codec, model
+from hetcal.diagnosis import findings
+from hetcal.report import codec
 
 
 @pytest.mark.parametrize("which", ["report", "many_classes", "tiny"])
@@ -51,11 +52,11 @@ def test_wrong_types_are_named(tiny):
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@given(st.builds(model.CostRow, st.text(), st.text(), numbers, numbers, numbers))
+@given(st.builds(findings.CostRow, st.text(), st.text(), numbers, numbers, numbers))
 def test_any_text_and_number_comes_back(row):
-    assert codec._read(model.CostRow, json.loads(codec.to_json(row)), "row") == row
+    assert codec._read(findings.CostRow, json.loads(codec.to_json(row)), "row") == row
 
 
 @pytest.mark.parametrize(("given", "kept"), [(1, 1.0), (float("nan"), None), (None, None)])
 def test_number(given, kept):
-    assert codec.number(given) == kept
+    assert findings.number(given) == kept

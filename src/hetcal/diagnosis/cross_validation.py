@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,13 +56,14 @@ class MethodRun:
 
 
 @dataclass(frozen=True, eq=False)
-class CrossValidated:
-    """Out-of-fold probabilities of several methods on the same splits.
+class Predictions:
+    """Probabilities of several methods for the same items, none of which they have learned from.
 
     Attributes
     ----------
     items : CalibrationSet
-    splits : list of (train rows, test rows)
+    rows : ndarray of shape (m,)
+        Row of every predicted item; an item may occur several times.
     runs : dict of MethodRun
         By method; failed ones included.
     baselines : frozenset of str
@@ -70,19 +71,21 @@ class CrossValidated:
     """
 
     items: CalibrationSet
-    splits: list[Split]
+    rows: Rows
     runs: dict[str, MethodRun]
     baselines: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, items: CalibrationSet, proba: Mapping[str, Matrix]) -> Self:
+        """Return predictions of all items, one matrix per method."""
+        runs = {name: MethodRun(proba=[Q]) for name, Q in proba.items()}
+        baselines = frozenset(name for name in proba if " on " in name)
+        return cls(items, np.arange(items.n_items), runs, baselines)
 
     @property
     def methods(self) -> list[str]:
         """Methods that gave probabilities for every split."""
         return [name for name, run in self.runs.items() if run.error is None]
-
-    @cached_property
-    def rows(self) -> Rows:
-        """Row of every tested item, split after split; an item may occur several times."""
-        return np.concatenate([test for _, test in self.splits])
 
     @cached_property
     def times_tested(self) -> NDArray[np.int64]:
@@ -130,6 +133,37 @@ class CrossValidated:
         codes = self.items.codes[self.rows]
         return self._averaged(item_losses(self.stacked(name), codes, metric))
 
+    def _averaged(self, values: Matrix) -> Matrix:
+        total = np.zeros((self.items.n_items, *values.shape[1:]))
+        np.add.at(total, self.rows, values)
+        times = self.times_tested.astype(np.float64)
+        times[times == 0] = np.nan
+        return total / times.reshape(-1, *[1] * (values.ndim - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidated(Predictions):
+    """Out-of-fold probabilities of several methods on the same splits.
+
+    Attributes
+    ----------
+    splits : list of (train rows, test rows)
+    """
+
+    splits: list[Split] = field(default_factory=list)
+
+    @classmethod
+    def on(
+        cls,
+        items: CalibrationSet,
+        splits: list[Split],
+        runs: dict[str, MethodRun],
+        baselines: frozenset[str] = frozenset(),
+    ) -> Self:
+        """Return what the methods said of the tested items, split after split."""
+        rows = np.concatenate([test for _, test in splits])
+        return cls(items, rows, runs, baselines, splits)
+
     def split_losses(self, name: str, metric: str = "brier") -> list[Matrix]:
         """Return the losses of the tested items, split by split."""
         self.stacked(name)  # says why there are none
@@ -137,13 +171,6 @@ class CrossValidated:
             item_losses(Q, self.items.codes[test], metric)
             for Q, (_, test) in zip(self.runs[name].proba, self.splits, strict=True)
         ]
-
-    def _averaged(self, values: Matrix) -> Matrix:
-        total = np.zeros((self.items.n_items, *values.shape[1:]))
-        np.add.at(total, self.rows, values)
-        times = self.times_tested.astype(np.float64)
-        times[times == 0] = np.nan
-        return total / times.reshape(-1, *[1] * (values.ndim - 1))
 
 
 def cross_validated(
@@ -221,7 +248,7 @@ def cross_validated_set(
         raise ValueError(f"{caller}: {double[0]!r} is the name of a baseline. Choose another name.")
     splits = make_splits(items, cv, n_repeats, random_state=random_state, caller=caller)
     runs = run_splits(items, calibrators | plain, splits, n_jobs=n_jobs, progress=progress)
-    return CrossValidated(items, splits, runs, frozenset(plain))
+    return CrossValidated.on(items, splits, runs, frozenset(plain))
 
 
 def named_calibrators(

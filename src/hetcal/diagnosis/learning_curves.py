@@ -201,7 +201,7 @@ def curve_of(
         nested = [(part[place], test) for part, (_, test) in zip(parts, splits, strict=True)]
         report = _shifted(progress, place, len(chosen), size)
         runs = run_splits(items, calibrators, nested, n_jobs=n_jobs, progress=report)
-        at_size.append(CrossValidated(items, nested, runs))
+        at_size.append(CrossValidated.on(items, nested, runs))
     rows, covariances = [], {}
     for method in calibrators:
         for metric in LOSSES:

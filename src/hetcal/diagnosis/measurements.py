@@ -140,8 +140,8 @@ class Measurements:
         Those that a global map repairs too.
     hybrid : HybridCalibrator
         Fitted to all items.
-    honest : dict of Matrix
-        Honest predictions by method: the global maps, and the models trained on the items.
+    predictions : dict of Matrix
+        Out-of-sample predictions by method: the global maps, and the models trained on the items.
     hidden : HiddenHeterogeneity
         Fitted to ``hidden_rows``, all items or a part of very many.
     hidden_rows : ndarray of shape (m,)
@@ -173,7 +173,7 @@ class Measurements:
     subgroups: pd.DataFrame
     every_subgroup: pd.DataFrame
     hybrid: HybridCalibrator
-    honest: dict[str, Matrix]
+    predictions: dict[str, Matrix]
     hidden: HiddenHeterogeneity
     hidden_rows: Rows
 
@@ -284,7 +284,7 @@ def measure(
         subgroups=found[~found["global_map_repairs"].astype(bool)].reset_index(drop=True),
         every_subgroup=found,
         hybrid=fitted,
-        honest=maps
+        predictions=maps
         | {f"{name} on X": Q for name, Q in alone.items()}
         | {"forest on [X, P]": voted},
         hidden=hidden,

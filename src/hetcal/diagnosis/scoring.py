@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal._typing import Matrix
-from hetcal.diagnosis.cross_validation import CrossValidated
+from hetcal.diagnosis.cross_validation import Predictions
 from hetcal.metrics._scored import Scored
 from hetcal.metrics.bootstrap import resample_counts
 from hetcal.metrics.ece import ece_statistic
@@ -27,7 +27,7 @@ class _Sample:
     difference_errors: Matrix  # (M,) to the best
 
 
-def score(out: CrossValidated, *, n_bootstrap: int = 200, random_state: int = 0) -> pd.DataFrame:
+def score(out: Predictions, *, n_bootstrap: int = 200, random_state: int = 0) -> pd.DataFrame:
     """Return one row per method and metric; see :meth:`hetcal.diagnosis.Comparison.frame`."""
     names = out.methods
     parts = [
@@ -38,7 +38,7 @@ def score(out: CrossValidated, *, n_bootstrap: int = 200, random_state: int = 0)
 
 
 def paired_difference(
-    out: CrossValidated,
+    out: Predictions,
     first: str,
     second: str,
     metric: str = "brier",
@@ -52,14 +52,14 @@ def paired_difference(
 
 
 def _sample(
-    out: CrossValidated, names: list[str], metric: str, n_bootstrap: int, random_state: int
+    out: Predictions, names: list[str], metric: str, n_bootstrap: int, random_state: int
 ) -> _Sample:
     if metric == "ece":
         return _from_bootstrap(out, names, n_bootstrap, random_state)
     return _from_losses(out, names, metric)
 
 
-def _rows(out: CrossValidated, names: list[str], metric: str, sample: _Sample) -> pd.DataFrame:
+def _rows(out: Predictions, names: list[str], metric: str, sample: _Sample) -> pd.DataFrame:
     higher = metric in HIGHER_IS_BETTER
     best = _best(sample.values, higher)
     table = pd.DataFrame(
@@ -78,7 +78,7 @@ def _rows(out: CrossValidated, names: list[str], metric: str, sample: _Sample) -
     return table.rename_axis("method").reset_index()
 
 
-def _from_losses(out: CrossValidated, names: list[str], metric: str) -> _Sample:
+def _from_losses(out: Predictions, names: list[str], metric: str) -> _Sample:
     kept = out.scored_rows
     losses = np.stack([out.losses(name, metric)[kept] for name in names])
     weight = None if out.items.weight is None else out.items.weight[kept]
@@ -90,7 +90,7 @@ def _from_losses(out: CrossValidated, names: list[str], metric: str) -> _Sample:
 
 
 def _from_bootstrap(
-    out: CrossValidated, names: list[str], n_bootstrap: int, random_state: int
+    out: Predictions, names: list[str], n_bootstrap: int, random_state: int
 ) -> _Sample:
     """Score the calibration error of all out-of-fold predictions together.
 

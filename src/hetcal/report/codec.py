@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import types
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -46,14 +45,6 @@ def from_json(cls: type[T], text: str, *, format: int) -> T:
             "again, or read it with the version of hetcal that wrote it."
         )
     return _read(cls, data, cls.__name__)
-
-
-def number(value: Any) -> float | None:
-    """Return a float, None where it is missing or not finite."""
-    if value is None:
-        return None
-    value = float(value)
-    return value if math.isfinite(value) else None
 
 
 def _read(kind: Any, value: Any, where: str) -> Any:

@@ -100,5 +100,8 @@ def warning_lines(r: model.Report, width: int = 80) -> list[str]:
 
 def _wrapped(line: str, width: int, indent: str, *, first: str | None = None) -> list[str]:
     return textwrap.wrap(
-        line, width, initial_indent=indent if first is None else first, subsequent_indent=indent
+        printable(line),
+        width,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor, log10
 
+from hetcal.diagnosis import findings
 from hetcal.report import model
 from hetcal.report.html.filters import px
 
@@ -61,7 +62,7 @@ def reliability() -> Frame:
     return Frame(330, 310, yticks=_PROBABILITIES, left=54, bottom=84)
 
 
-def hidden(cells: Sequence[model.HiddenCell]) -> Frame:
+def hidden(cells: Sequence[findings.HiddenCell]) -> Frame:
     """Return the frame of both parts of hidden heterogeneity along the probability."""
     values = [v for c in cells for v in (c.hh, c.hh_global, c.hh_local) if v is not None]
     return _curves([0.0, *values])
@@ -109,13 +110,13 @@ def scores(methods: Sequence[model.MethodRow]) -> Frame:
     )
 
 
-def runs(cells: Sequence[model.HiddenCell]) -> list[list[model.HiddenCell]]:
+def runs(cells: Sequence[findings.HiddenCell]) -> list[list[findings.HiddenCell]]:
     """Return the measured points in stretches that may be joined by a line.
 
     Where no item has a probability nothing was measured, and a line would claim otherwise.
     """
     known = [c for c in cells if None not in (c.at, c.hh_local, c.hh_global)]
-    found: list[list[model.HiddenCell]] = [known[:1]] if known else []
+    found: list[list[findings.HiddenCell]] = [known[:1]] if known else []
     for before, cell in pairwise(known):
         if (cell.at or 0) - (before.at or 0) > _WIDEST_STEP:
             found.append([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hetcal.diagnosis import findings
 from hetcal.report import model
 from hetcal.report.html.filters import percent, thousands
 
@@ -55,7 +56,7 @@ def _for_whom(r: model.Report) -> str:
     )
 
 
-def _is_off(part: model.Bin | model.Subgroup) -> bool:
+def _is_off(part: findings.Bin | model.Subgroup) -> bool:
     bound = part.high if part.predicted > part.observed else part.low
     return abs(part.predicted - part.observed) > _CLEARLY * abs(bound - part.observed)
 

@@ -1,4 +1,4 @@
-"""Honest predictions of every method, made once: comparison, pictures and costs read them."""
+"""Out-of-sample predictions of every method, made once; comparison, pictures, costs read them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from scipy.special import ndtr
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration import get_calibrator
 from hetcal.data import CalibrationSet
-from hetcal.diagnosis import CrossValidated
 from hetcal.diagnosis.candidates import boosted, boosting_is_affordable
-from hetcal.diagnosis.cross_validation import MethodRun, cross_validated_set
+from hetcal.diagnosis.cross_validation import Predictions, cross_validated_set
 from hetcal.diagnosis.measurements import Gain, Measurements, shared_folds
 from hetcal.metrics.scores import brier_losses
 
@@ -25,15 +24,15 @@ _N_FORWARD = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Honest:
-    """Honest predictions by method, and how each was made."""
+class Compared:
+    """Out-of-sample predictions by method, and how each was made."""
 
-    out: CrossValidated
+    out: Predictions
     how: dict[str, str]
 
     @property
     def rows(self) -> Rows:
-        """Items that have honest predictions."""
+        """Items that have predictions."""
         return np.flatnonzero(self.out.tested)
 
     def proba(self, name: str) -> Matrix:
@@ -43,11 +42,11 @@ class Honest:
 
 def shuffled(
     items: CalibrationSet, evidence: Measurements, seed: int, n_jobs: int | None
-) -> Honest:
+) -> Compared:
     """Collect what the advice has made already, and add what is missing."""
     said = {"uncalibrated": items.proba}
     how = {"uncalibrated": "the model's own probabilities"}
-    for name, Q in evidence.honest.items():
+    for name, Q in evidence.predictions.items():
         said[name] = Q
         out_of_bag = name.startswith("forest") and items.groups is None
         how[name] = "out of bag" if out_of_bag else "5-fold cross-fitted"
@@ -59,10 +58,7 @@ def shuffled(
     for name, Q in _boosted(items, seed, known=set(said)).items():
         said[name] = Q
         how[name] = "5-fold cross-fitted"
-    everyone = np.arange(items.n_items)
-    runs = {name: MethodRun(proba=[Q]) for name, Q in said.items()}
-    baselines = frozenset(name for name in said if " on " in name)
-    return Honest(CrossValidated(items, [(everyone[:0], everyone)], runs, baselines), how)
+    return Compared(Predictions.of(items, said), how)
 
 
 def forward(
@@ -70,7 +66,7 @@ def forward(
     splits: list[tuple[Rows, Rows]],
     seed: int,
     n_jobs: int | None,
-) -> Honest:
+) -> Compared:
     """Predict each stretch of time from what came before it."""
     out = cross_validated_set(
         items,
@@ -87,7 +83,7 @@ def forward(
             f"diagnose: the earliest items are too few or too uniform to learn from ({failed}). "
             "Pass more items, or leave time out."
         )
-    return Honest(out, dict.fromkeys(out.runs, "fitted to earlier items only"))
+    return Compared(out, dict.fromkeys(out.runs, "fitted to earlier items only"))
 
 
 def forward_splits(moment: NDArray[np.int64], groups: Rows | None) -> list[tuple[Rows, Rows]]:
@@ -119,11 +115,11 @@ def forward_splits(moment: NDArray[np.int64], groups: Rows | None) -> list[tuple
     return splits
 
 
-def forward_evidence(evidence: Measurements, honest: Honest) -> Measurements:
+def forward_evidence(evidence: Measurements, compared: Compared) -> Measurements:
     """Return the evidence with every gain measured on later items."""
-    items = honest.out.items.take(honest.rows)
-    names = honest.out.methods
-    loss = {name: brier_losses(honest.proba(name), items.codes) for name in names}
+    items = compared.out.items.take(compared.rows)
+    names = compared.out.methods
+    loss = {name: brier_losses(compared.proba(name), items.codes) for name in names}
 
     def mean(name: str) -> float:
         return float(np.average(loss[name], weights=items.weights))

@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing
 
 from hetcal._typing import Matrix
 from hetcal._validation.containers import as_frame
-from hetcal.report import model
+from hetcal.diagnosis import findings
 
 _N_BINS = 24
 _LOW_SHARE = 0.05
@@ -19,7 +19,7 @@ _N_WEAKEST = 10
 _MOST_FEATURES, _LONGEST_VALUE = 5, 40
 
 
-def support(own: Matrix, of_test: Matrix | None) -> model.Support:
+def support(own: Matrix, of_test: Matrix | None) -> findings.Support:
     """Return histograms on a common scale; "low" is what one in twenty calibration items has."""
     low = float(np.quantile(own, _LOW_SHARE))
     tables = {"calibration set": own} | ({} if of_test is None else {"test table": of_test})
@@ -31,7 +31,7 @@ def support(own: Matrix, of_test: Matrix | None) -> model.Support:
     for name, values in tables.items():
         counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
         histograms.append(
-            model.Histogram(
+            findings.Histogram(
                 name,
                 edges.tolist(),
                 counts.tolist(),
@@ -39,7 +39,7 @@ def support(own: Matrix, of_test: Matrix | None) -> model.Support:
                 float(np.mean(values < low)),
             )
         )
-    return model.Support(low, histograms)
+    return findings.Support(low, histograms)
 
 
 def weakest(
@@ -50,7 +50,7 @@ def weakest(
     Q: Matrix,
     classes: NDArray,
     rows: NDArray[np.int64],
-) -> list[model.WeakItem]:
+) -> list[findings.WeakItem]:
     """Return the items with least support; ``rows`` are their places in the user's table."""
     order = np.argsort(values, kind="stable")[:_N_WEAKEST]
     shown = _features(X, order)
@@ -58,7 +58,7 @@ def weakest(
     for place, i in enumerate(order):
         k = 1 if P.shape[1] == 2 else int(P[i].argmax())
         items.append(
-            model.WeakItem(
+            findings.WeakItem(
                 table,
                 int(rows[i]),
                 float(values[i]),

@@ -1,11 +1,8 @@
-"""The parts of the report, put together."""
+"""From measurements and advice to findings: what a report shows, with nothing left to compute."""
 
 from __future__ import annotations
 
-import platform
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -15,48 +12,44 @@ from sklearn.utils import _safe_indexing
 
 from hetcal._typing import Matrix
 from hetcal._validation.containers import as_frame
-from hetcal._version import __version__
 from hetcal.data import CalibrationSet
+from hetcal.diagnosis import findings, summaries, support_summary
 from hetcal.diagnosis.advise import Advice
 from hetcal.diagnosis.cross_validation import named_calibrators
+from hetcal.diagnosis.findings import Findings, number
 from hetcal.diagnosis.learning_curves import curve_of
 from hetcal.diagnosis.measurements import Measurements
+from hetcal.diagnosis.predictions import Compared
+from hetcal.diagnosis.snippet import RETRAINED
 from hetcal.diagnosis.splits import make_splits
-from hetcal.diagnosis.verdicts import COLLECT_MORE, GLOBAL_IS_ENOUGH, RETRAIN, Answer
-from hetcal.kernels import core_name
-from hetcal.report import model, parts, support
-from hetcal.report.codec import number
-from hetcal.report.honest import Honest
-
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
 def assembled(
     items: CalibrationSet,
     rows: NDArray[np.int64],
     advice: Advice,
-    honest: Honest,
+    compared: Compared,
     matrix: Matrix | None,
     test: tuple[Any, Matrix] | None,
     by: Any,
-    curves: list[model.MethodCurve],
+    curves: list[findings.MethodCurve],
     name: str,
     seed: int,
-) -> model.Report:
-    """Return the whole report."""
+) -> Findings:
+    """Return everything that was found."""
     evidence = _evidence_of(advice)
-    verdict = _verdict(advice, honest)
+    verdict = _verdict(advice)
     shown = list(dict.fromkeys(["uncalibrated", evidence.best_map, "hybrid", verdict.recommended]))
-    shown = [method for method in shown if method in honest.out.methods]
+    shown = [method for method in shown if method in compared.out.methods]
     others = [m for m in shown[2:] if m == verdict.recommended] or shown[2:3]
     pictured = [*shown[:2], *others]
     hybrid = evidence.hybrid
     own = hybrid.out_of_sample_support()
     of_test = None
     if test is None:
-        Q = honest.out.proba("hybrid")
+        Q = compared.out.proba("hybrid")
         known = np.flatnonzero(~np.isnan(Q[:, 0]))
-        weak = support.weakest(
+        weak = support_summary.weakest(
             "calibration set",
             _safe_indexing(items.X, known),
             own[known],
@@ -70,30 +63,30 @@ def assembled(
         Q_test, of_test = hybrid.predict_proba(X_test, return_support=True, **{items.kind: output})
         P_test = output if items.kind == "y_proba" else softmax(output, axis=1)
         everyone = np.arange(len(output))
-        weak = support.weakest(
+        weak = support_summary.weakest(
             "test table", X_test, of_test, P_test, Q_test, items.classes, everyone
         )
-    return replace(
-        _frame_of(items, verdict, name),
+    return Findings(
         data=replace(
             _data(items, name),
             n_test=None if test is None else len(test[1]),
-            order="forward in time" if "earlier" in honest.how["hybrid"] else "shuffled",
-            n_scored=len(honest.rows),
+            order="forward in time" if "earlier" in compared.how["hybrid"] else "shuffled",
+            n_scored=len(compared.rows),
         ),
-        comparison=parts.comparison(honest, seed),
+        verdict=verdict,
+        comparison=summaries.comparison(compared, seed),
         reliability=[
-            parts.reliability(items, honest.proba(m), honest.rows, parts.label_of(m))
+            summaries.reliability(items, compared.proba(m), compared.rows, summaries.label_of(m))
             for m in pictured
         ],
-        hidden=parts.hidden(evidence, items),
-        subgroups=parts.subgroups(evidence.every_subgroup),
-        by=parts.groups_by(items, by, seed),
-        support=support.support(own, of_test),
+        hidden=summaries.hidden(evidence, items),
+        subgroups=summaries.subgroups(evidence.every_subgroup),
+        by=summaries.groups_by(items, by, seed),
+        support=support_summary.support(own, of_test),
         weakest=weak,
         learning_curve=curves,
-        cost=None if matrix is None else parts.cost(items, matrix, honest, shown),
-        warnings=[warning.text for warning in advice.warnings] + _failures(honest),
+        cost=None if matrix is None else summaries.cost(items, matrix, compared, shown),
+        warnings=[warning.text for warning in advice.warnings] + _failures(compared),
     )
 
 
@@ -103,30 +96,19 @@ def _evidence_of(advice: Advice) -> Measurements:
     return advice.evidence
 
 
-def _failures(honest: Honest) -> list[str]:
+def _failures(compared: Compared) -> list[str]:
     """Return which methods are missing from the comparison, and why."""
     return [
-        f"{parts.label_of(method)} is missing from the comparison: {run.error}"
-        for method, run in honest.out.runs.items()
+        f"{summaries.label_of(method)} is missing from the comparison: {run.error}"
+        for method, run in compared.out.runs.items()
         if run.error is not None
     ]
 
 
-def _verdict(advice: Advice, honest: Honest | None) -> model.Verdict:
+def _verdict(advice: Advice) -> findings.Verdict:
     said = advice.to_dict()
-    recommended = "uncalibrated"
-    if advice.recommended == "hybrid":
-        recommended = "hybrid"
-    elif advice.verdict == RETRAIN and honest is not None:
-        alone = [name for name in honest.out.methods if name.endswith("on X")]
-        recommended = min(alone, key=lambda n: float(np.nanmean(honest.out.losses(n))))
-    elif advice.evidence is not None and (
-        advice.verdict == GLOBAL_IS_ENOUGH
-        or (advice.verdict == COLLECT_MORE and advice.global_map is Answer.YES)
-    ):
-        recommended = advice.evidence.best_map
     figures = [
-        model.Figure(
+        findings.Figure(
             str(row["evidence"]),
             number(row["value"]),
             number(row["low"]),
@@ -136,58 +118,42 @@ def _verdict(advice: Advice, honest: Honest | None) -> model.Verdict:
         )
         for row in said["evidence"]
     ]
-    return model.Verdict(
+    return findings.Verdict(
         verdict=advice.verdict,
         meaning=said["meaning"],
         reasons=list(said["reasons"]),
         call=advice.call,
-        recommended=recommended,
+        recommended=_method_of(advice.recommended),
         best_map=said["best_map"],
         n_needed=advice.n_needed,
         evidence=figures,
     )
 
 
-def too_few(advice: Advice, items: CalibrationSet, name: str) -> model.Report:
-    """Return a report that says that there are too few items."""
-    report = _frame_of(items, _verdict(advice, None), name)
+def _method_of(recommended: str) -> str:
+    """Return the row of the comparison that the advice recommends."""
+    return f"{recommended} on X" if recommended in RETRAINED else recommended
+
+
+def too_few(advice: Advice, items: CalibrationSet, name: str) -> Findings:
+    """Return findings that say that there are too few items."""
     everyone = np.arange(items.n_items)
-    before = parts.reliability(items, items.proba, everyone, parts.label_of("uncalibrated"))
-    return replace(report, reliability=[before], warnings=[w.text for w in advice.warnings])
-
-
-def _frame_of(items: CalibrationSet, verdict: model.Verdict, name: str) -> model.Report:
-    """Return a report that holds nothing but the verdict."""
-    versions = {"hetcal": __version__, "core": core_name(), "Python": platform.python_version()}
-    return model.Report(
-        title=f"Calibration report{f': {name}' if name else ''}",
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    before = summaries.reliability(items, items.proba, everyone, summaries.label_of("uncalibrated"))
+    return Findings(
         data=_data(items, name),
-        verdict=verdict,
-        comparison=[],
-        reliability=[],
-        hidden=None,
-        subgroups=[],
-        by=[],
-        support=None,
-        weakest=[],
-        learning_curve=[],
-        cost=None,
-        warnings=[],
-        notes=[],
-        settings={},
-        versions=versions | {library: metadata.version(library) for library in _LIBRARIES},
-        seconds={},
+        verdict=_verdict(advice),
+        reliability=[before],
+        warnings=[warning.text for warning in advice.warnings],
     )
 
 
-def _data(items: CalibrationSet, name: str) -> model.Data:
+def _data(items: CalibrationSet, name: str) -> findings.Data:
     frame = as_frame(items.X)
     d = int(np.shape(items.X)[1])
     features = [f"x{j}" for j in range(d)] if frame is None else [str(c) for c in frame.columns]
     labels = [str(label) for label in items.classes.tolist()]
     binary = len(labels) == 2
-    return model.Data(
+    return findings.Data(
         name=name,
         n_items=items.n_items,
         n_features=d,
@@ -204,7 +170,7 @@ def _data(items: CalibrationSet, name: str) -> model.Data:
 
 def learning_curves(
     items: CalibrationSet, advice: Advice, seed: int, n_jobs: int | None
-) -> list[model.MethodCurve]:
+) -> list[findings.MethodCurve]:
     """Return how the Brier score falls with the number of calibration items."""
     methods = ["uncalibrated", _evidence_of(advice).best_map, "hybrid"]
     curve = curve_of(
@@ -220,9 +186,9 @@ def learning_curves(
         rows = table[(table["method"] == method) & (table["metric"] == "brier")]
         rows = rows[rows["value"].notna()]
         points = [
-            model.CurvePoint(int(r["size"]), float(r["value"]), number(r["standard_error"]))
+            findings.CurvePoint(int(r["size"]), float(r["value"]), number(r["standard_error"]))
             for r in rows.to_dict("records")
         ]
         more = str(curve.more_data_helps(method)) if method != "uncalibrated" else ""
-        found.append(model.MethodCurve(method, parts.label_of(method), points, more))
+        found.append(findings.MethodCurve(method, summaries.label_of(method), points, more))
     return found

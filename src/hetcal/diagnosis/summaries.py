@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from hetcal._typing import Matrix
 from hetcal.data import CalibrationSet
+from hetcal.diagnosis import findings
+from hetcal.diagnosis.findings import number
 from hetcal.diagnosis.measurements import Measurements
+from hetcal.diagnosis.predictions import Compared
 from hetcal.diagnosis.scoring import METRICS, score
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.subgroups import report_groups
@@ -20,9 +23,6 @@ from hetcal.kernels.intervals import effective_size, wilson_interval
 from hetcal.metrics import expected_calibration_error
 from hetcal.metrics.ece import bin_of
 from hetcal.metrics.standard_errors import mean_and_error
-from hetcal.report import model
-from hetcal.report.codec import number
-from hetcal.report.honest import Honest
 
 Vector = NDArray[np.float64]
 
@@ -64,14 +64,14 @@ def scope_of(method: str) -> str:
     return "local" if method in ("swc", "hybrid") else "global"
 
 
-def comparison(honest: Honest, seed: int) -> list[model.MethodRow]:
+def comparison(compared: Compared, seed: int) -> list[findings.MethodRow]:
     """Return all methods on the same items, the lowest Brier score first."""
-    table = score(honest.out, n_bootstrap=_N_BOOTSTRAP, random_state=seed)
+    table = score(compared.out, n_bootstrap=_N_BOOTSTRAP, random_state=seed)
     rows = []
-    for name in honest.out.methods:
+    for name in compared.out.methods:
         of_method = table[table["method"] == name].set_index("metric")
         scores = {
-            str(metric): model.Score(
+            str(metric): findings.Score(
                 float(r["value"]),
                 number(r["standard_error"]),
                 float(r["difference"]),
@@ -81,11 +81,13 @@ def comparison(honest: Honest, seed: int) -> list[model.MethodRow]:
             )
             for metric, r in of_method.loc[list(METRICS)].iterrows()
         }
-        rows.append(model.MethodRow(name, label_of(name), scope_of(name), honest.how[name], scores))
+        rows.append(
+            findings.MethodRow(name, label_of(name), scope_of(name), compared.how[name], scores)
+        )
     return sorted(rows, key=lambda row: row.scores["brier"].value)
 
 
-def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> model.Reliability:
+def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> findings.Reliability:
     """Return the diagram of the second of two classes, or of whichever class is predicted."""
     codes, weight = items.codes[rows], items.weights[rows]
     if Q.shape[1] == 2:
@@ -98,12 +100,12 @@ def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> m
     for b in np.unique(place):
         inside = place == b
         share = weight[inside] / weight[inside].sum()
-        observed = float(share @ happened[inside])
+        observed = min(float(share @ happened[inside]), 1.0)  # a sum of shares may round above
         groups = None if items.groups is None else items.groups[rows][inside]
         n_effective = effective_size(happened[inside], share, groups)
         low, high = wilson_interval(np.array([observed]), np.array([n_effective]))
         bins.append(
-            model.Bin(
+            findings.Bin(
                 float(share @ said[inside]),
                 observed,
                 float(low[0]),
@@ -115,15 +117,15 @@ def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> m
     ece = expected_calibration_error(
         items.classes[codes], Q, classes=items.classes, sample_weight=items.weights[rows]
     )
-    return model.Reliability(name, bins, [int(c) for c in counts], float(ece))
+    return findings.Reliability(name, bins, [int(c) for c in counts], float(ece))
 
 
-def hidden(evidence: Measurements, items: CalibrationSet) -> model.Hidden:
+def hidden(evidence: Measurements, items: CalibrationSet) -> findings.Hidden:
     """Return hidden heterogeneity along p, or by predicted class and confidence."""
     found, P = evidence.hidden, items.proba[evidence.hidden_rows]
     binary = P.shape[1] == 2
     cells = _along_p(found, P) if binary else _by_class(found, P, items.classes)
-    return model.Hidden(
+    return findings.Hidden(
         mean=float(found.hh_mean_),
         global_part=float(found.hh_global_mean_),
         local_part=float(found.hh_local_mean_),
@@ -137,7 +139,7 @@ def hidden(evidence: Measurements, items: CalibrationSet) -> model.Hidden:
     )
 
 
-def _along_p(found: HiddenHeterogeneity, P: Matrix) -> list[model.HiddenCell]:
+def _along_p(found: HiddenHeterogeneity, P: Matrix) -> list[findings.HiddenCell]:
     """Return the values at calibration probabilities close to an even grid."""
     p = np.sort(P[:, 1])
     grid = np.linspace(0, 1, _CURVE_POINTS)
@@ -154,7 +156,7 @@ def _along_p(found: HiddenHeterogeneity, P: Matrix) -> list[model.HiddenCell]:
     ]
 
 
-def _by_class(found: HiddenHeterogeneity, P: Matrix, classes: NDArray) -> list[model.HiddenCell]:
+def _by_class(found: HiddenHeterogeneity, P: Matrix, classes: NDArray) -> list[findings.HiddenCell]:
     """Return means over the items of a predicted class and a range of confidence."""
     table = found.frame(P)
     top, sure = P.argmax(axis=1), P.max(axis=1)
@@ -177,8 +179,8 @@ def _by_class(found: HiddenHeterogeneity, P: Matrix, classes: NDArray) -> list[m
 
 def _cell(
     name: str, at: float | None, low: float | None, high: float | None, record: Mapping
-) -> model.HiddenCell:
-    return model.HiddenCell(
+) -> findings.HiddenCell:
+    return findings.HiddenCell(
         name=name,
         at=at,
         low=low,
@@ -192,10 +194,10 @@ def _cell(
     )
 
 
-def subgroups(table: pd.DataFrame) -> list[model.Subgroup]:
+def subgroups(table: pd.DataFrame) -> list[findings.Subgroup]:
     """Return the rows of a table of sub-populations."""
     return [
-        model.Subgroup(
+        findings.Subgroup(
             rule=str(r["rule"]),
             label=str(r["class"]),
             count=int(r["n"]),
@@ -215,7 +217,7 @@ def subgroups(table: pd.DataFrame) -> list[model.Subgroup]:
 
 def groups_by(
     items: CalibrationSet, by: str | Sequence[str] | Mapping[str, Any] | None, seed: int
-) -> list[model.Subgroup]:
+) -> list[findings.Subgroup]:
     """Return the groups that columns form: columns of X by name, or given with their values."""
     if by is None or len(by) == 0:
         return []
@@ -235,9 +237,11 @@ def groups_by(
     return subgroups(found)
 
 
-def cost(items: CalibrationSet, matrix: Matrix, honest: Honest, names: Sequence[str]) -> model.Cost:
+def cost(
+    items: CalibrationSet, matrix: Matrix, compared: Compared, names: Sequence[str]
+) -> findings.Cost:
     """Return what the decisions cost, and the decision curve of two classes."""
-    rows = honest.rows
+    rows = compared.rows
     codes = items.codes[rows]
     weight = None if items.weight is None else items.weight[rows]
     units = None
@@ -245,25 +249,29 @@ def cost(items: CalibrationSet, matrix: Matrix, honest: Honest, names: Sequence[
         units = np.unique(items.groups[rows], return_inverse=True)[1]
     costs = []
     for name in names:
-        paid = matrix[codes, (honest.proba(name) @ matrix).argmin(axis=1)]
+        paid = matrix[codes, (compared.proba(name) @ matrix).argmin(axis=1)]
         mean, error = mean_and_error(paid, weight, units)
         half = 1.96 * float(np.nan_to_num(error))
         costs.append(
-            model.CostRow(name, label_of(name), float(mean), float(mean) - half, float(mean) + half)
+            findings.CostRow(
+                name, label_of(name), float(mean), float(mean) - half, float(mean) + half
+            )
         )
     if matrix.shape != (2, 2):
-        return model.Cost(matrix.tolist(), costs, [], None, [])
+        return findings.Cost(matrix.tolist(), costs, [], None, [])
     shares = items.weights[rows] / items.weights[rows].sum()
     curves = [
-        model.DecisionCurve(label_of(name), _net_benefit(honest.proba(name)[:, 1], codes, shares))
+        findings.DecisionCurve(
+            label_of(name), _net_benefit(compared.proba(name)[:, 1], codes, shares)
+        )
         for name in names
     ]
     curves.append(
-        model.DecisionCurve("act on everyone", _net_benefit(np.ones(len(codes)), codes, shares))
+        findings.DecisionCurve("act on everyone", _net_benefit(np.ones(len(codes)), codes, shares))
     )
     missed, needless = matrix[1, 0] - matrix[1, 1], matrix[0, 1] - matrix[0, 0]
     cut = needless / (needless + missed) if min(missed, needless) > 0 else None
-    return model.Cost(matrix.tolist(), costs, _THRESHOLDS.tolist(), number(cut), curves)
+    return findings.Cost(matrix.tolist(), costs, _THRESHOLDS.tolist(), number(cut), curves)
 
 
 def _net_benefit(p: Vector, codes: NDArray[np.int64], shares: Vector) -> list[float]:
