@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from hetcal.kernels._backend import native
+from hetcal.kernels._checks import check_indices, expect
 from hetcal.kernels.parallel import n_threads
 
 Matrix = NDArray[np.float64]
@@ -278,6 +279,15 @@ def _add_leaves_pure(
     X: Matrix, column: Integers, threshold: Matrix, value: Matrix, scores: Matrix
 ) -> None:
     T, S, n_nodes = column.shape
+    who = "add_boosted_leaves"
+    expect((n_nodes + 1) & n_nodes == 0, who, "trees must have 2**depth - 1 nodes", n_nodes)
+    for name, array, shape in (
+        ("threshold", threshold, (T, S, n_nodes)),
+        ("value", value, (T, S, n_nodes + 1)),
+        ("scores", scores, (X.shape[0], S)),
+    ):
+        expect(array.shape == shape, who, f"{name} must have shape {shape}", array.shape)
+    check_indices(who, "column", column, X.shape[1])
     rows = np.arange(X.shape[0])
     for t in range(T):
         for s in range(S):
