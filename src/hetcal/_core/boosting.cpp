@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "checks.hpp"
@@ -125,17 +126,14 @@ class Tree {
     std::vector<Split> best_;
 };
 
-// Grows the trees of one round, one per score.
-void grow_boosted_trees(Array<const std::uint8_t, 2> bins, Array<const std::int32_t, 1> drawn,
-                        Array<const double, 2> slope, Array<const double, 2> curvature, std::int64_t depth,
-                        double l2, double least_mass, Array<std::int32_t, 2> column,
-                        Array<std::uint8_t, 2> cut, Array<std::int32_t, 2> leaf,
-                        std::int64_t n_threads) {
-    nb::gil_scoped_release release;
+void check_growth(const Array<const std::uint8_t, 2> &bins, const Array<const std::int32_t, 1> &drawn,
+                  const Array<const double, 2> &slope, const Array<const double, 2> &curvature, std::int64_t depth,
+                  const Array<std::int32_t, 2> &column, const Array<std::uint8_t, 2> &cut,
+                  const Array<std::int32_t, 2> &leaf, std::int64_t n_threads) {
     const hetcal::Checks check("grow_boosted_trees");
-    const std::size_t n = bins.shape(1), n_scores = slope.shape(0), n_levels = check.count(depth, "depth", 0, 24);
-    const std::size_t n_nodes = (std::size_t(1) << n_levels) - 1;
-    const std::size_t n_workers = hetcal::worker_count(check.count(n_threads, "n_threads", 1), n_scores);
+    const std::size_t n = bins.shape(1), n_scores = slope.shape(0);
+    const std::size_t n_leaves = std::size_t(1) << check.count(depth, "depth", 0, 24);
+    check.count(n_threads, "n_threads", 1);
     check.length(n, "items", 1);
     check.length(bins.shape(0), "columns of bins", 1);
     check.length(drawn.shape(0), "drawn columns", 1);
@@ -143,10 +141,23 @@ void grow_boosted_trees(Array<const std::uint8_t, 2> bins, Array<const std::int3
     check.indices(drawn.data(), drawn.shape(0), "drawn", bins.shape(0));
     check.shape(slope, "slope", {n_scores, n});
     check.shape(curvature, "curvature", {n_scores, n});
-    check.shape(column, "column", {n_scores, n_nodes});
-    check.shape(cut, "cut", {n_scores, n_nodes});
+    check.shape(column, "column", {n_scores, n_leaves - 1});
+    check.shape(cut, "cut", {n_scores, n_leaves - 1});
     check.shape(leaf, "leaf", {n_scores, n});
-    check.product(check.product(drawn.shape(0), 256 * sizeof(Sums), "drawn"), n_nodes + 1, "the sums of a level");
+    check.product(check.product(drawn.shape(0), 256 * sizeof(Sums), "drawn"), n_leaves, "the sums of a level");
+}
+
+// Grows the trees of one round, one per score.
+void grow_boosted_trees(Array<const std::uint8_t, 2> bins, Array<const std::int32_t, 1> drawn,
+                        Array<const double, 2> slope, Array<const double, 2> curvature, std::int64_t depth,
+                        double l2, double least_mass, Array<std::int32_t, 2> column,
+                        Array<std::uint8_t, 2> cut, Array<std::int32_t, 2> leaf,
+                        std::int64_t n_threads) {
+    nb::gil_scoped_release release;
+    const std::size_t n = bins.shape(1), n_scores = slope.shape(0);
+    check_growth(bins, drawn, slope, curvature, depth, column, cut, leaf, n_threads);
+    const std::size_t n_levels = static_cast<std::size_t>(depth), n_nodes = column.shape(1);
+    const std::size_t n_workers = hetcal::worker_count(static_cast<std::size_t>(n_threads), n_scores);
     std::fill_n(leaf.data(), leaf.size(), 0);
     std::uint8_t largest = 0;
     for (std::size_t k = 0; k < drawn.shape(0); ++k) {
@@ -164,11 +175,11 @@ void grow_boosted_trees(Array<const std::uint8_t, 2> bins, Array<const std::int3
     });
 }
 
-// Adds what the leaves of all trees say to the scores of each item.
+// Adds what the leaves of all trees say to the scores of each item. All nodes are checked before many rows; few rows
+// meet few nodes, which are checked when they do.
 void add_boosted_leaves(Array<const double, 2> X, Array<const std::int32_t, 3> column,
                         Array<const double, 3> threshold, Array<const double, 3> value,
                         Array<double, 2> scores) {
-    nb::gil_scoped_release release;
     const hetcal::Checks check("add_boosted_leaves");
     const std::size_t n_rounds = column.shape(0), n_scores = column.shape(1), n_nodes = column.shape(2);
     const std::size_t n_trees = n_rounds * n_scores, n_columns = X.shape(1);
@@ -178,20 +189,29 @@ void add_boosted_leaves(Array<const double, 2> X, Array<const std::int32_t, 3> c
     check.shape(threshold, "threshold", {n_rounds, n_scores, n_nodes});
     check.shape(value, "value", {n_rounds, n_scores, n_nodes + 1});
     check.shape(scores, "scores", {X.shape(0), n_scores});
-    for (std::size_t i = 0; i < X.shape(0); ++i) {
-        const double *x = X.data() + i * n_columns;
-        for (std::size_t t = 0; t < n_trees; ++t) {
-            const std::int32_t *at = column.data() + t * n_nodes;
-            const double *bound = threshold.data() + t * n_nodes;
-            std::size_t node = 0;
-            while (node < n_nodes) {
-                const std::uint32_t seen = static_cast<std::uint32_t>(at[node]);
-                if (seen >= n_columns) check.indices(at + node, 1, "column of a node", n_columns);
-                node = 2 * node + 1 + (x[seen] > bound[node]);
+    nb::gil_scoped_release release;
+    const bool check_all = X.shape(0) > n_nodes;
+    if (check_all) check.indices(column.data(), column.size(), "column", n_columns);
+    auto add = [&](auto checked) {
+        for (std::size_t i = 0; i < X.shape(0); ++i) {
+            const double *x = X.data() + i * n_columns;
+            for (std::size_t t = 0; t < n_trees; ++t) {
+                const std::int32_t *at = column.data() + t * n_nodes;
+                const double *bound = threshold.data() + t * n_nodes;
+                std::size_t node = 0;
+                while (node < n_nodes) {
+                    if (!checked && static_cast<std::uint32_t>(at[node]) >= n_columns)
+                        check.refuse_index(t * n_nodes + node, at[node], "column", n_columns);
+                    node = 2 * node + 1 + (x[at[node]] > bound[node]);
+                }
+                scores(i, t % n_scores) += value.data()[t * (n_nodes + 1) + node - n_nodes];
             }
-            scores(i, t % n_scores) += value.data()[t * (n_nodes + 1) + node - n_nodes];
         }
-    }
+    };
+    if (check_all)
+        add(std::true_type());
+    else
+        add(std::false_type());
 }
 
 }  // namespace

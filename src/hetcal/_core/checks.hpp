@@ -15,16 +15,23 @@
 #include <string>
 #include <type_traits>
 
+// Out of the way of the loops that may have to call it.
+#if defined(__GNUC__) || defined(__clang__)
+#define HETCAL_COLD __attribute__((noinline, cold))
+#else
+#define HETCAL_COLD
+#endif
+
 namespace hetcal {
 
 constexpr std::size_t kMostItems = std::numeric_limits<std::int32_t>::max();  // items, leaves and nodes are int32
 
 class Checks {
   public:
-    explicit Checks(const char *function) : function_(function) {}
+    constexpr explicit Checks(const char *function) : function_(function) {}
 
     template <class Got>
-    [[noreturn]] void refuse(const std::string &argument, const std::string &expected, const Got &got) const {
+    [[noreturn]] HETCAL_COLD void refuse(const std::string &argument, const std::string &expected, const Got &got) const {
         std::ostringstream text;
         text << function_ << ": " << argument << " must " << expected << "; got " << got << ".";
         throw std::invalid_argument(text.str());
@@ -66,6 +73,9 @@ class Checks {
         const Unsigned top = static_cast<Unsigned>(
             std::min<std::size_t>(limit, static_cast<Unsigned>(std::numeric_limits<T>::max()) + Unsigned(1)));
         const T largest = static_cast<T>(top - 1);  // -1 where nothing is allowed
+        Unsigned any = 0;  // at least as large as each of them, and quickly told
+        for (std::size_t i = 0; i < n; ++i) any |= static_cast<Unsigned>(value[i]);
+        if (any < top) return;
         bool good = true;  // no early end: the loop is then done many values at a time
         if (or_negative)
             for (std::size_t i = 0; i < n; ++i) good &= value[i] <= largest;
@@ -74,8 +84,13 @@ class Checks {
         if (good) return;
         std::size_t i = 0;
         while (or_negative ? value[i] <= largest : static_cast<Unsigned>(value[i]) < top) ++i;
+        refuse_index(i, value[i], name, limit, or_negative);
+    }
+
+    [[noreturn]] HETCAL_COLD void refuse_index(std::size_t i, std::int64_t value, const char *name, std::size_t limit,
+                                               bool or_negative = false) const {
         refuse(std::string(name) + "[" + std::to_string(i) + "]",
-               "lie in [0, " + std::to_string(limit) + (or_negative ? "), or be -1 for none" : ")"), value[i]);
+               "lie in [0, " + std::to_string(limit) + (or_negative ? "), or be -1 for none" : ")"), value);
     }
 
     // Where rows begin: n_rows + 1 numbers that start at 0, never fall and end at `end`.

@@ -22,12 +22,14 @@ inline InvertedLeaves invert_leaves(const Checks &check, const MatrixIn<std::int
     const std::size_t n = leaves.shape(0), n_trees = leaves.shape(1);
     check.length(n, "items", 0);
     check.aligned(leaves, "leaves");
-    check.indices(leaves.data(), n * n_trees, "leaves", n_leaves, true);
     InvertedLeaves index;
     index.indptr.assign(n_leaves + 1, 0);
     const std::int32_t *leaf = leaves.data();
     for (std::size_t e = 0; e < n * n_trees; ++e)
-        if (leaf[e] >= 0) ++index.indptr[static_cast<std::size_t>(leaf[e]) + 1];
+        if (static_cast<std::uint32_t>(leaf[e]) < n_leaves)
+            ++index.indptr[static_cast<std::size_t>(leaf[e]) + 1];
+        else if (leaf[e] >= 0)
+            check.refuse_index(e, leaf[e], "leaves", n_leaves, true);
     for (std::size_t l = 0; l < n_leaves; ++l) index.indptr[l + 1] += index.indptr[l];
     index.items.resize(static_cast<std::size_t>(index.indptr[n_leaves]));
     std::vector<std::int64_t> next(index.indptr.begin(), index.indptr.end() - 1);

@@ -23,11 +23,14 @@ void leaf_mass_dense(MatrixIn<std::int32_t> leaves, VectorIn<std::int32_t> codes
     check_items(check, leaves, codes, weight, K);
     check.aligned(mass, "mass");
     check.aligned(leaves, "leaves");
-    check.indices(leaves.data(), leaves.size(), "leaves", mass.shape(0), true);
+    const std::size_t n_leaves = mass.shape(0);
     const std::int32_t *leaf = leaves.data();
     for (std::size_t i = 0; i < leaves.shape(0); ++i)
         for (std::size_t t = 0; t < n_trees; ++t, ++leaf)
-            if (*leaf >= 0) mass.data()[static_cast<std::size_t>(*leaf) * K + codes(i)] += weight(i);
+            if (static_cast<std::uint32_t>(*leaf) < n_leaves)
+                mass.data()[static_cast<std::size_t>(*leaf) * K + codes(i)] += weight(i);
+            else if (*leaf >= 0)
+                check.refuse_index(i * n_trees + t, *leaf, "leaves", n_leaves, true);
 }
 
 // (indptr, classes, values) with the classes of each leaf in increasing order.

@@ -98,7 +98,7 @@ class LeafIndex {
         }
     }
 
-    const Checks check_{"LeafIndex"};
+    static constexpr Checks check_{"LeafIndex"};
 };
 
 // The rows of a call, and the index that they are compared with.
@@ -240,7 +240,7 @@ constexpr std::size_t kMostCells = std::size_t(1) << 24;  // of a histogram: 64 
 
 struct VoteScratch {
     std::vector<std::uint32_t> histogram;    // items by class and count
-    std::vector<std::uint32_t> label_start;  // where the counts of an item's class begin in it
+    std::vector<std::int32_t> label_start;   // where the counts of an item's class begin in it
     std::vector<Neighbour> kept;
 };
 
@@ -280,8 +280,8 @@ void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, co
     if (scratch.label_start.empty()) {
         scratch.histogram.resize(n_counts * task.n_classes);
         scratch.label_start.resize(n_items);
-        for (std::size_t i = 0; i < n_items; ++i)  // below kMostCells
-            scratch.label_start[i] = static_cast<std::uint32_t>(task.labels[i]) * static_cast<std::uint32_t>(n_counts);
+        for (std::size_t i = 0; i < n_items; ++i)  // all below kMostCells
+            scratch.label_start[i] = task.labels[i] * static_cast<std::int32_t>(n_counts);
     }
     auto &histogram = scratch.histogram;
     std::fill(histogram.begin(), histogram.end(), 0u);

@@ -86,7 +86,7 @@ class PackedForest {
             check_.refuse("left and right", "be trees", "a node with two parents, or none");
     }
 
-    const Checks check_{"PackedForest"};
+    static constexpr Checks check_{"PackedForest"};
 };
 
 // A block of rows as contiguous float32.
@@ -215,8 +215,8 @@ void vote_dense(const PackedForest &forest, StridedMatrixIn<T> Z, MatrixIn<doubl
     });
 }
 
-// The same with mass by rows of (class, value) pairs: leaves hold few of many classes. Only the leaves that rows
-// reach are looked at, so each is checked when it is.
+// The same with mass by rows of (class, value) pairs: leaves hold few of many classes. All leaves are checked before
+// many rows; few rows reach few leaves, which are checked when they do.
 template <class T>
 void vote_sparse(const PackedForest &forest, StridedMatrixIn<T> Z, VectorIn<std::int64_t> indptr,
                  VectorIn<std::int32_t> classes, VectorIn<double> values, MatrixOut<double> votes,
@@ -233,14 +233,21 @@ void vote_sparse(const PackedForest &forest, StridedMatrixIn<T> Z, VectorIn<std:
     const std::int32_t *k = classes.data();
     const double *held = values.data();
     double *out = votes.data();
-    visit_forest(forest, Z, n_workers, [=](std::size_t r, std::size_t, std::int32_t leaf) {
-        const std::uint64_t begin = static_cast<std::uint64_t>(start[leaf]);
-        const std::uint64_t end = static_cast<std::uint64_t>(start[leaf + 1]);
-        if (begin > end || end > n_values) check.refuse("indptr", "rise from 0 to the number of values", start[leaf]);
-        for (std::uint64_t e = begin; e < end; ++e) {
-            if (static_cast<std::uint32_t>(k[e]) >= K) check.indices(k + e, 1, "classes of a leaf", K);
-            out[r * K + static_cast<std::uint32_t>(k[e])] += held[e];
-        }
+    auto add = [=](std::size_t r, std::size_t, std::int32_t leaf) {
+        for (std::int64_t e = start[leaf]; e < start[leaf + 1]; ++e) out[r * K + k[e]] += held[e];
+    };
+    if (Z.shape(0) > n_values / std::max<std::size_t>(forest.roots.size(), 1)) {
+        check.starts(start, indptr.shape(0), "indptr", n_values);
+        check.indices(k, n_values, "classes", K);
+        visit_forest(forest, Z, n_workers, add);
+        return;
+    }
+    visit_forest(forest, Z, n_workers, [=](std::size_t r, std::size_t t, std::int32_t leaf) {
+        const std::int64_t begin = start[leaf], end = start[leaf + 1];
+        if (begin < 0 || begin > end || static_cast<std::size_t>(end) > n_values)
+            check.refuse("indptr", "rise from 0 to the number of values", begin);
+        check.indices(k + begin, static_cast<std::size_t>(end - begin), "classes", K);
+        add(r, t, leaf);
     });
 }
 

@@ -23,10 +23,10 @@ void pool_adjacent_violators(VectorIn<double> values, VectorIn<double> weights, 
     check.aligned(values, "values");
     check.shape(weights, "weights", {n});
     check.shape(fitted, "fitted", {n});
-    check.values(weights.data(), n, "weights", "be more than 0", [](double w) { return w > 0; });
     std::vector<Block> blocks;
     blocks.reserve(n);
     for (std::size_t i = 0; i < n; ++i) {
+        if (!(weights(i) > 0)) check.refuse("weights", "be more than 0", weights(i));
         Block current{values(i) * weights(i), weights(i), i + 1};
         while (!blocks.empty() && mean(blocks.back()) >= mean(current)) {
             current.weighted_sum += blocks.back().weighted_sum;

@@ -169,6 +169,8 @@ class AdditiveTrees:
         X = np.ascontiguousarray(X, dtype=np.float64)
         scores = np.repeat(self.start[None, :], X.shape[0], axis=0)
         core = native()
+        if core is None:
+            _check_trees(self, X.shape[1])
         add = _add_leaves_pure if core is None else core.add_boosted_leaves
         for begin in range(0, X.shape[0], _BLOCK_ROWS):
             rows = slice(begin, begin + _BLOCK_ROWS)
@@ -275,19 +277,23 @@ def _gains(G: Matrix, H: Matrix, l2: float, least_mass: float) -> Matrix:
     return np.where((left_mass >= least_mass) & (right_mass >= least_mass), gain, -np.inf)
 
 
+def _check_trees(trees: AdditiveTrees, n_columns: int) -> None:
+    T, S, n_nodes = trees.column.shape
+    who = "add_boosted_leaves"
+    expect((n_nodes + 1) & n_nodes == 0, who, "trees must have 2**depth - 1 nodes", n_nodes)
+    for name, array, shape in (
+        ("threshold", trees.threshold, (T, S, n_nodes)),
+        ("value", trees.value, (T, S, n_nodes + 1)),
+        ("start", trees.start, (S,)),
+    ):
+        expect(array.shape == shape, who, f"{name} must have shape {shape}", array.shape)
+    check_indices(who, "column", trees.column, n_columns)
+
+
 def _add_leaves_pure(
     X: Matrix, column: Integers, threshold: Matrix, value: Matrix, scores: Matrix
 ) -> None:
     T, S, n_nodes = column.shape
-    who = "add_boosted_leaves"
-    expect((n_nodes + 1) & n_nodes == 0, who, "trees must have 2**depth - 1 nodes", n_nodes)
-    for name, array, shape in (
-        ("threshold", threshold, (T, S, n_nodes)),
-        ("value", value, (T, S, n_nodes + 1)),
-        ("scores", scores, (X.shape[0], S)),
-    ):
-        expect(array.shape == shape, who, f"{name} must have shape {shape}", array.shape)
-    check_indices(who, "column", column, X.shape[1])
     rows = np.arange(X.shape[0])
     for t in range(T):
         for s in range(S):
