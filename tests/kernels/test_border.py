@@ -546,6 +546,22 @@ def test_values_that_lie_between_addresses():
         native().pool_adjacent_violators(between, np.ones(N), np.empty(N))
 
 
+def between_addresses(values):
+    """Return the same values where no processor expects them, as they come out of a message."""
+    moved = np.frombuffer(b"x" + values.tobytes(), np.uint8)[1:].view(values.dtype)
+    assert not moved.flags.aligned
+    return moved.reshape(values.shape)
+
+
+def test_a_forest_that_came_in_a_message(forest, leaves):
+    moved = {
+        name: between_addresses(getattr(forest, name))
+        for name in ("feature", "threshold", "left", "right", "leaf_index", "tree_offset")
+    }
+    forest = dataclasses.replace(forest, **moved)
+    assert np.array_equal(kernel.apply(forest, between_addresses(Z)), leaves)
+
+
 # -- threads ---------------------------------------------------------------------------------------
 
 

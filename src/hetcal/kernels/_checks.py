@@ -12,6 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def aligned(*arrays: Any) -> list[Any]:
+    """Return arrays whose values lie where the processor may read them; others are copied.
+
+    What comes from another process (pickled, through dask) may lie anywhere in a message.
+    """
+    return [
+        np.require(array, requirements="A") if isinstance(array, np.ndarray) else array
+        for array in arrays
+    ]
+
+
 def expect(good: Any, who: str, wanted: str, got: object) -> None:
     """Raise ValueError unless ``good``; say who wanted what, and what came."""
     if not good:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from hetcal.kernels._backend import native
-from hetcal.kernels._checks import check_indices, expect
+from hetcal.kernels._checks import aligned, check_indices, expect
 from hetcal.kernels.parallel import n_threads
 
 Matrix = NDArray[np.float64]
@@ -171,10 +171,12 @@ class AdditiveTrees:
         core = native()
         if core is None:
             _check_trees(self, X.shape[1])
+        trees = aligned(self.column, self.threshold, self.value)
+        X, scores = aligned(X, scores)
         add = _add_leaves_pure if core is None else core.add_boosted_leaves
         for begin in range(0, X.shape[0], _BLOCK_ROWS):
             rows = slice(begin, begin + _BLOCK_ROWS)
-            add(X[rows], self.column, self.threshold, self.value, scores[rows])
+            add(X[rows], *trees, scores[rows])
         return _probabilities(scores.T).T
 
 

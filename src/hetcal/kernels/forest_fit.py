@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import check_random_state
 
 from hetcal.kernels._backend import native
-from hetcal.kernels._checks import check_indices, check_length, expect
+from hetcal.kernels._checks import aligned, check_indices, check_length, expect
 from hetcal.kernels.forest_model import MOST_NODES, Forest, assemble, from_sklearn
 from hetcal.kernels.parallel import n_threads, n_workers, pieces, spread
 
@@ -77,6 +77,7 @@ def fit_forest(
     codes = np.ascontiguousarray(codes, dtype=np.int32)
     check_length("fit_forest", "codes", codes, len(Z))
     check_indices("fit_forest", "codes", codes, n_classes)
+    Z, codes = aligned(Z, codes)
     core = native()
     if core is not None and _core_takes(Z, sample_weight, min_samples_leaf):
         settings = (

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal.kernels._backend import native
-from hetcal.kernels._checks import check_indices, check_length, check_trees, expect
+from hetcal.kernels._checks import aligned, check_indices, check_length, check_trees, expect
 
 MOST_NODES = 2**31 - 1  # children are places in arrays of int32
 
@@ -65,7 +65,7 @@ class Forest:
         core = native()
         if core is None:
             raise RuntimeError("Forest.packed belongs to the compiled core, which is switched off.")
-        return core.PackedForest(
+        nodes = aligned(
             self.feature,
             self.threshold,
             self.left,
@@ -73,8 +73,8 @@ class Forest:
             self.missing_left,
             self.leaf_index,
             self.tree_offset,
-            self.n_features,
         )
+        return core.PackedForest(*nodes, self.n_features)
 
     @cached_property
     def checked(self) -> Forest:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal.kernels._backend import native
-from hetcal.kernels._checks import check_indices, check_length, check_starts, expect
+from hetcal.kernels._checks import aligned, check_indices, check_length, check_starts, expect
 from hetcal.kernels.forest_model import Forest
 from hetcal.kernels.forest_vote import apply, indicator
 from hetcal.kernels.parallel import n_threads
@@ -54,7 +54,8 @@ class LeafItems:
         core = native()
         if core is None:
             raise RuntimeError("LeafItems.compiled belongs to the compiled core, now off.")
-        return core.LeafIndex(self.indptr, self.items, self.n_items, self.n_trees)
+        indptr, items, n_trees = aligned(self.indptr, self.items, self.n_trees)
+        return core.LeafIndex(indptr, items, self.n_items, n_trees)
 
     @cached_property
     def checked(self) -> LeafItems:
@@ -112,7 +113,7 @@ def build_index(n_leaves: int, leaves: NDArray[np.int32], voters: str = "all") -
     With ``voters="counted"`` some leaves may be -1 and each item is counted over its own trees only
     (out-of-bag voters: pass the result of :func:`out_of_bag_leaves`).
     """
-    leaves = np.ascontiguousarray(leaves, dtype=np.int32)
+    (leaves,) = aligned(np.ascontiguousarray(leaves, dtype=np.int32))
     counted = (leaves >= 0).sum(axis=1).astype(np.float64) if voters == "counted" else None
     core = native()
     if core is None:
@@ -151,7 +152,7 @@ class Queries:
 
 def queries_from_leaves(leaves: NDArray[np.int32], left_out: NDArray[Any] | None = None) -> Queries:
     """Return queries from leaves; the trees that count for a row are those with a leaf >= 0."""
-    leaves = np.ascontiguousarray(leaves, dtype=np.int32)
+    (leaves,) = aligned(np.ascontiguousarray(leaves, dtype=np.int32))
     if left_out is None:
         left_out = np.empty(0, dtype=np.int32)
     n_trees = np.maximum((leaves >= 0).sum(axis=1), 1).astype(np.float64)
@@ -227,7 +228,7 @@ def neighbour_vote(
         check_length("neighbour_vote", "weight", weight, index.n_items)
         if not weight.all():
             index = index.only(weight > 0)
-    codes = np.ascontiguousarray(codes, dtype=np.int32)
+    codes, weight = aligned(np.ascontiguousarray(codes, dtype=np.int32), weight)
     votes = np.zeros((len(queries.leaves), n_classes))
     sums = np.zeros((len(queries.leaves), 2))
     for rows in _chunks(len(votes), index.n_items):

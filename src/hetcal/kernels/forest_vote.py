@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal.kernels._backend import native
-from hetcal.kernels._checks import check_indices, check_length, check_starts, expect
+from hetcal.kernels._checks import aligned, check_indices, check_length, check_starts, expect
 from hetcal.kernels.forest_model import Forest
 from hetcal.kernels.parallel import n_threads
 
@@ -96,18 +96,19 @@ def vote(
     """
     Z = _as_rows(forest, Z)
     core = native()
+    values, indptr, classes = aligned(mass.values, mass.indptr, mass.classes)
     votes = np.zeros((len(Z), mass.n_classes))
     for rows in _chunks(len(Z), core):
         if core is None:
             votes[rows] = vote_leaves(_apply_pure(forest, Z[rows]), mass)
         elif mass.indptr is None:
-            forest.packed.vote_dense(Z[rows], mass.values, votes[rows], n_threads(n_jobs))
+            forest.packed.vote_dense(Z[rows], values, votes[rows], n_threads(n_jobs))
         else:
             forest.packed.vote_sparse(
                 Z[rows],
-                mass.indptr,
-                mass.classes,
-                mass.values,
+                indptr,
+                classes,
+                values,
                 votes[rows],
                 n_threads(n_jobs),
             )
@@ -143,6 +144,7 @@ def leaf_class_mass(
     leaves = np.ascontiguousarray(leaves, dtype=np.int32)
     codes = np.ascontiguousarray(codes, dtype=np.int32)
     weight = np.ones(len(leaves)) if weight is None else np.ascontiguousarray(weight, np.float64)
+    leaves, codes, weight = aligned(leaves, codes, weight)
     core = native()
     if core is None:
         check_length("leaf_class_mass", "codes", codes, len(leaves))
@@ -199,7 +201,7 @@ def _apply_pure(forest: Forest, Z: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def _as_rows(forest: Forest, Z: NDArray[Any]) -> NDArray[Any]:
-    Z = np.asarray(Z)
+    (Z,) = aligned(np.asarray(Z))
     if Z.dtype not in (np.float32, np.float64):
         Z = Z.astype(np.float64)
     if Z.ndim != 2 or Z.shape[1] != forest.n_features:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from hetcal.kernels._backend import native
-from hetcal.kernels._checks import check_starts, expect
+from hetcal.kernels._checks import aligned, check_starts, expect
 from hetcal.kernels.neighbourhoods import take_neighbourhoods
 from hetcal.kernels.parallel import n_threads, n_workers, pieces, spread
 
@@ -162,6 +162,7 @@ def local_forest_scores(
     indptr = np.ascontiguousarray(indptr, dtype=np.int64)
     indices = np.ascontiguousarray(indices, dtype=np.int64)
     alphas = np.ascontiguousarray(alphas, dtype=np.float64)
+    X, P, draws, indptr, indices, alphas = aligned(X, P, draws, indptr, indices, alphas)
     _check_input(X, draws, n_classes, P, indptr, indices, alphas, select, mode)
     expect(n_estimators >= 1, "local_forest_scores", "n_estimators must be positive", n_estimators)
     seeds = _tree_seeds(random_state, n_estimators)
@@ -218,7 +219,7 @@ class _Forests:
         oob = None
         if self.return_oob:
             oob = np.full((len(draws), len(indices), self.n_classes), np.nan)
-        how = self.seeds, self.alphas
+        how = aligned(self.seeds, self.alphas)
         core = _core_for(X, self.n_classes)
         if core is None:
             from hetcal.kernels._local_forests_pure import score_neighbourhoods

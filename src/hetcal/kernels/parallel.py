@@ -19,6 +19,7 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike
 
 from hetcal.kernels._backend import native
+from hetcal.kernels._checks import aligned
 
 _Result = TypeVar("_Result")
 _PIECES_PER_WORKER = 4  # so that workers that had easy pieces can take others
@@ -84,7 +85,7 @@ def _in_worker(function: Callable[..., _Result], compiled: bool, *arguments: Any
             "does the opposite, and the results would differ. Install the same hetcal on all "
             "machines, or set HETCAL_CORE=pure everywhere."
         )
-    return function(*arguments)
+    return function(*aligned(*arguments))
 
 
 def _other_processes() -> bool:
