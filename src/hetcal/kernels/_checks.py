@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def aligned(*arrays: Any) -> list[Any]:
+def aligned(*arrays: Any) -> Any:
     """Return arrays whose values lie where the processor may read them; others are copied.
 
     What comes from another process (pickled, through dask) may lie anywhere in a message.

@@ -171,12 +171,12 @@ class AdditiveTrees:
         core = native()
         if core is None:
             _check_trees(self, X.shape[1])
-        trees = aligned(self.column, self.threshold, self.value)
+        column, threshold, value = aligned(self.column, self.threshold, self.value)
         X, scores = aligned(X, scores)
         add = _add_leaves_pure if core is None else core.add_boosted_leaves
         for begin in range(0, X.shape[0], _BLOCK_ROWS):
             rows = slice(begin, begin + _BLOCK_ROWS)
-            add(X[rows], *trees, scores[rows])
+            add(X[rows], column, threshold, value, scores[rows])
         return _probabilities(scores.T).T
 
 

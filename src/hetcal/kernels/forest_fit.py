@@ -74,10 +74,10 @@ def fit_forest(
     if Z.dtype != np.float32:
         # Huge values keep their sign, which is all that a split needs; sums over rows stay finite.
         Z = np.clip(Z, -_LARGEST, _LARGEST).astype(np.float32)
-    codes = np.ascontiguousarray(codes, dtype=np.int32)
+    codes = np.require(codes, np.int32, ["C", "A"])
     check_length("fit_forest", "codes", codes, len(Z))
     check_indices("fit_forest", "codes", codes, n_classes)
-    Z, codes = aligned(Z, codes)
+    (Z,) = aligned(Z)
     core = native()
     if core is not None and _core_takes(Z, sample_weight, min_samples_leaf):
         settings = (

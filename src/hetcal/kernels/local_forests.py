@@ -154,15 +154,14 @@ def local_forest_scores(
     >>> scores.hh.round(1), scores.n_neighbors
     (array([0.5]), array([8]))
     """
-    X = np.ascontiguousarray(X, dtype=np.float32)
-    P = np.ascontiguousarray(P, dtype=np.float64)
+    X = np.require(X, np.float32, ["C", "A"])
+    P = np.require(P, np.float64, ["C", "A"])
     codes = np.asarray(codes)
     several = codes.ndim == 2
-    draws = np.ascontiguousarray(np.atleast_2d(codes), dtype=np.int32)
-    indptr = np.ascontiguousarray(indptr, dtype=np.int64)
-    indices = np.ascontiguousarray(indices, dtype=np.int64)
-    alphas = np.ascontiguousarray(alphas, dtype=np.float64)
-    X, P, draws, indptr, indices, alphas = aligned(X, P, draws, indptr, indices, alphas)
+    draws = np.require(np.atleast_2d(codes), np.int32, ["C", "A"])
+    indptr = np.require(indptr, np.int64, ["C", "A"])
+    indices = np.require(indices, np.int64, ["C", "A"])
+    alphas = np.require(alphas, np.float64, ["C", "A"])
     _check_input(X, draws, n_classes, P, indptr, indices, alphas, select, mode)
     expect(n_estimators >= 1, "local_forest_scores", "n_estimators must be positive", n_estimators)
     seeds = _tree_seeds(random_state, n_estimators)
@@ -219,7 +218,8 @@ class _Forests:
         oob = None
         if self.return_oob:
             oob = np.full((len(draws), len(indices), self.n_classes), np.nan)
-        how = aligned(self.seeds, self.alphas)
+        seeds, alphas = aligned(self.seeds, self.alphas)
+        how = seeds, alphas
         core = _core_for(X, self.n_classes)
         if core is None:
             from hetcal.kernels._local_forests_pure import score_neighbourhoods
