@@ -1,14 +1,13 @@
 // Trees of gradient boosting on binned columns. Sums run in the order of the items, so that the
 // pure twin finds the same trees to the last bit.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
-#include "forest_parallel.hpp"
+#include "checks.hpp"
+#include "parallel.hpp"
 
 namespace nb = nanobind;
 template <class T, std::size_t N>
@@ -127,23 +126,48 @@ class Tree {
     std::vector<Split> best_;
 };
 
+void check_growth(const Array<const std::uint8_t, 2> &bins, const Array<const std::int32_t, 1> &drawn,
+                  const Array<const double, 2> &slope, const Array<const double, 2> &curvature, std::int64_t depth,
+                  const Array<std::int32_t, 2> &column, const Array<std::uint8_t, 2> &cut,
+                  const Array<std::int32_t, 2> &leaf, std::int64_t n_threads) {
+    const hetcal::Checks check("grow_boosted_trees");
+    const std::size_t n = bins.shape(1), n_scores = slope.shape(0);
+    const std::size_t n_leaves = std::size_t(1) << check.count(depth, "depth", 0, 24);
+    check.count(n_threads, "n_threads", 1);
+    check.length(n, "items", 1);
+    check.length(bins.shape(0), "columns of bins", 1);
+    check.length(drawn.shape(0), "drawn columns", 1);
+    check.aligned(drawn, "drawn");
+    check.indices(drawn.data(), drawn.shape(0), "drawn", bins.shape(0));
+    check.shape(slope, "slope", {n_scores, n});
+    check.shape(curvature, "curvature", {n_scores, n});
+    check.shape(column, "column", {n_scores, n_leaves - 1});
+    check.shape(cut, "cut", {n_scores, n_leaves - 1});
+    check.shape(leaf, "leaf", {n_scores, n});
+    check.product(check.product(drawn.shape(0), 256 * sizeof(Sums), "drawn"), n_leaves, "the sums of a level");
+}
+
 // Grows the trees of one round, one per score.
 void grow_boosted_trees(Array<const std::uint8_t, 2> bins, Array<const std::int32_t, 1> drawn,
-                        Array<const double, 2> slope, Array<const double, 2> curvature, int depth,
+                        Array<const double, 2> slope, Array<const double, 2> curvature, std::int64_t depth,
                         double l2, double least_mass, Array<std::int32_t, 2> column,
                         Array<std::uint8_t, 2> cut, Array<std::int32_t, 2> leaf,
-                        std::size_t n_threads) {
+                        std::int64_t n_threads) {
     nb::gil_scoped_release release;
-    const std::size_t n = bins.shape(1), n_nodes = column.shape(1);
+    const std::size_t n = bins.shape(1), n_scores = slope.shape(0);
+    check_growth(bins, drawn, slope, curvature, depth, column, cut, leaf, n_threads);
+    const std::size_t n_levels = static_cast<std::size_t>(depth), n_nodes = column.shape(1);
+    const std::size_t n_workers = hetcal::worker_count(static_cast<std::size_t>(n_threads), n_scores);
+    std::fill_n(leaf.data(), leaf.size(), 0);
     std::uint8_t largest = 0;
     for (std::size_t k = 0; k < drawn.shape(0); ++k) {
         const std::uint8_t *bin = bins.data() + std::size_t(drawn(k)) * n;
         largest = std::max(largest, *std::max_element(bin, bin + n));
     }
-    hetcal::parallel_for(slope.shape(0), n_threads, [&](std::size_t s, std::size_t) {
+    hetcal::parallel_for(n_scores, n_workers, [&](std::size_t s, std::size_t) {
         Tree tree(bins.data(), n, drawn.data(), drawn.shape(0), std::size_t(largest) + 1,
                   slope.data() + s * n, curvature.data() + s * n, leaf.data() + s * n);
-        for (int level = 0; level < depth; ++level) {
+        for (std::size_t level = 0; level < n_levels; ++level) {
             const std::size_t width = std::size_t(1) << level, first = s * n_nodes + width - 1;
             if (level > 0) tree.count_children(width / 2);
             tree.split(width, {l2, least_mass}, column.data() + first, cut.data() + first);
@@ -151,22 +175,43 @@ void grow_boosted_trees(Array<const std::uint8_t, 2> bins, Array<const std::int3
     });
 }
 
-// Adds what the leaves of all trees say to the scores of each item.
+// Adds what the leaves of all trees say to the scores of each item. All nodes are checked before many rows; few rows
+// meet few nodes, which are checked when they do.
 void add_boosted_leaves(Array<const double, 2> X, Array<const std::int32_t, 3> column,
                         Array<const double, 3> threshold, Array<const double, 3> value,
                         Array<double, 2> scores) {
+    const hetcal::Checks check("add_boosted_leaves");
+    const std::size_t n_rounds = column.shape(0), n_scores = column.shape(1), n_nodes = column.shape(2);
+    const std::size_t n_trees = n_rounds * n_scores, n_columns = X.shape(1);
+    check.aligned(X, "X");
+    check.aligned(column, "column");
+    if (((n_nodes + 1) & n_nodes) != 0) check.refuse("column", "have 2**depth - 1 nodes in a tree", n_nodes);
+    check.shape(threshold, "threshold", {n_rounds, n_scores, n_nodes});
+    check.shape(value, "value", {n_rounds, n_scores, n_nodes + 1});
+    check.shape(scores, "scores", {X.shape(0), n_scores});
     nb::gil_scoped_release release;
-    const std::size_t n_trees = column.shape(0) * column.shape(1), n_nodes = column.shape(2);
-    for (std::size_t i = 0; i < X.shape(0); ++i) {
-        const double *x = X.data() + i * X.shape(1);
-        for (std::size_t t = 0; t < n_trees; ++t) {
-            const std::int32_t *at = column.data() + t * n_nodes;
-            const double *bound = threshold.data() + t * n_nodes;
-            std::size_t node = 0;
-            while (node < n_nodes) node = 2 * node + 1 + (x[at[node]] > bound[node]);
-            scores(i, t % column.shape(1)) += value.data()[t * (n_nodes + 1) + node - n_nodes];
+    const bool check_all = X.shape(0) > n_nodes;
+    if (check_all) check.indices(column.data(), column.size(), "column", n_columns);
+    auto add = [&](auto checked) {
+        for (std::size_t i = 0; i < X.shape(0); ++i) {
+            const double *x = X.data() + i * n_columns;
+            for (std::size_t t = 0; t < n_trees; ++t) {
+                const std::int32_t *at = column.data() + t * n_nodes;
+                const double *bound = threshold.data() + t * n_nodes;
+                std::size_t node = 0;
+                while (node < n_nodes) {
+                    if (!checked && static_cast<std::uint32_t>(at[node]) >= n_columns)
+                        check.refuse_index(t * n_nodes + node, at[node], "column", n_columns);
+                    node = 2 * node + 1 + (x[at[node]] > bound[node]);
+                }
+                scores(i, t % n_scores) += value.data()[t * (n_nodes + 1) + node - n_nodes];
+            }
         }
-    }
+    };
+    if (check_all)
+        add(std::true_type());
+    else
+        add(std::false_type());
 }
 
 }  // namespace

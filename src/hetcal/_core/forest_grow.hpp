@@ -175,7 +175,7 @@ class TreeGrower {
 
     bool is_splittable() const {
         const std::uint32_t n = end_ - start_;
-        return n >= 2 && n >= 2 * options_.min_samples_leaf && gini(squares_, weight_) > kEpsilon;
+        return n >= 2 && n / 2 >= options_.min_samples_leaf && gini(squares_, weight_) > kEpsilon;
     }
 
     // scikit-learn's proxy for the improvement, in its own order of operations (no fused multiply-add).

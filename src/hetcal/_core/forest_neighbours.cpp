@@ -1,19 +1,23 @@
 // Similarities of rows to calibration items through the inverted leaf index: how often they share a leaf.
 //
 // A row comes as the leaves it reached (-1: this tree does not count for the row). The similarity to an item is
-// the number of shared leaves divided by a denominator that belongs to the row or, where `item_denominator` is
-// given, to the item. Never more than one row of counts per thread is held. Small leaves are lists of items and
+// the number of shared leaves divided by a denominator that belongs to the row or, where the index has `n_trees`,
+// to the item. Never more than one row of counts per thread is held. Small leaves are lists of items and
 // counted one by one; big leaves are bit sets and counted 512 items at a time.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
+#include <limits>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "forest_arrays.hpp"
+#include <nanobind/stl/optional.h>
+
 #include "forest_bitcount.hpp"
-#include "forest_parallel.hpp"
+#include "forest_index.hpp"
+#include "parallel.hpp"
 
 namespace hetcal {
 namespace {
@@ -23,51 +27,113 @@ constexpr std::size_t kItemsPerBlock = 64 * kWordsPerBlock;
 
 std::size_t block_count(std::size_t n_items) { return (n_items + kItemsPerBlock - 1) / kItemsPerBlock; }
 
-struct Rows {
-    const std::int32_t *leaves;       // n_rows x n_trees
-    std::size_t n_rows, n_trees;
-    const double *denominator;        // one per row
-    const double *item_denominator;   // one per item, or null
-    const std::int32_t *left_out;     // the item that each row must not see, or null
-    const std::int64_t *indptr;       // inverted index: items of leaf l are items[indptr[l]:indptr[l+1]]
-    const std::int32_t *items;
-    const std::int32_t *bit_row;      // the row of a leaf in `bits`, or -1
-    const std::uint64_t *bits;        // bit sets of the big leaves
-    std::size_t n_items;
-};
-
-// For each leaf, where its bit set is: big leaves are numbered, small ones get -1. Returns how many are big.
-std::size_t number_big_leaves(VectorIn<std::int64_t> indptr, std::size_t n_items,
-                              VectorOut<std::int32_t> bit_row) {
-    const std::size_t share = n_items <= 16384 ? 256 : 64;  // a bit set of a large index must be worth its memory
-    std::int32_t n_big = 0;
-    for (std::size_t l = 0; l + 1 < indptr.shape(0); ++l) {
-        const std::size_t size = static_cast<std::size_t>(indptr(l + 1) - indptr(l));
-        bit_row(l) = size > 0 && size * share >= n_items ? n_big++ : -1;
+// The items of every leaf, as lists and, where they are many, as bit sets. What counting relies on is proven when the
+// index is made and cannot be changed afterwards: items exist, and lie in a leaf once.
+class LeafIndex {
+  public:
+    LeafIndex(VectorIn<std::int64_t> starts, VectorIn<std::int32_t> listed, std::int64_t n_items,
+              std::optional<VectorIn<double>> trees)
+        : n_items(check_.count(n_items, "n_items")) {
+        check_.aligned(starts, "indptr");
+        check_.aligned(listed, "items");
+        check_.starts(starts.data(), starts.shape(0), "indptr", listed.shape(0));
+        check_.length(starts.shape(0) - 1, "leaves", 0);
+        check_.indices(listed.data(), listed.shape(0), "items", this->n_items);
+        for (std::size_t l = 0; l + 1 < starts.shape(0); ++l)
+            for (std::int64_t e = starts(l) + 1; e < starts(l + 1); ++e)
+                if (listed.data()[e - 1] >= listed.data()[e])
+                    check_.refuse("items", "rise in every leaf", "an item that comes late or twice");
+        if (trees) set_trees(*trees);
+        nb::gil_scoped_release release;
+        lists = {{starts.data(), starts.data() + starts.shape(0)}, {listed.data(), listed.data() + listed.shape(0)}};
+        fill_bit_sets();
     }
-    return static_cast<std::size_t>(n_big);
-}
 
-// Fills the bit sets of the big leaves (n_big x words, zeros must be there already).
-void fill_bit_sets(VectorIn<std::int64_t> indptr, VectorIn<std::int32_t> items, VectorIn<std::int32_t> bit_row,
-                   MatrixOut<std::uint64_t> bits) {
-    nb::gil_scoped_release release;
-    for (std::size_t l = 0; l < bit_row.shape(0); ++l) {
-        if (bit_row(l) < 0) continue;
-        std::uint64_t *row = bits.data() + static_cast<std::size_t>(bit_row(l)) * bits.shape(1);
-        for (std::int64_t e = indptr(l); e < indptr(l + 1); ++e) {
-            const std::size_t item = static_cast<std::size_t>(items.data()[e]);
-            row[item >> 6] |= std::uint64_t(1) << (item & 63);
+    // leaves: n_items x n_trees, -1 where an item does not count in a tree.
+    static LeafIndex *from_leaves(MatrixIn<std::int32_t> leaves, std::int64_t n_leaves,
+                                  std::optional<VectorIn<double>> trees) {
+        auto index = std::make_unique<LeafIndex>();
+        index->n_items = leaves.shape(0);
+        if (trees) index->set_trees(*trees);
+        nb::gil_scoped_release release;
+        index->lists = invert_leaves(index->check_, leaves, index->check_.count(n_leaves, "n_leaves"));
+        index->fill_bit_sets();
+        return index.release();
+    }
+
+    LeafIndex() = default;
+
+    std::size_t n_leaves() const { return lists.indptr.size() - 1; }
+
+    InvertedLeaves lists;
+    std::size_t n_items = 0;
+    std::vector<double> n_trees;        // one per item: the denominator of its similarities; or empty
+    std::vector<std::int32_t> bit_row;  // the row of a leaf in `bits`, or -1
+    std::vector<std::uint64_t> bits;    // bit sets of the big leaves
+
+  private:
+    void set_trees(const VectorIn<double> &trees) {
+        check_.shape(trees, "n_trees", {n_items});
+        check_.values(trees.data(), n_items, "n_trees", "be 0 or more", [](double n) { return n >= 0; });
+        n_trees.assign(trees.data(), trees.data() + n_items);
+    }
+
+    void fill_bit_sets() {
+        const std::size_t share = n_items <= 16384 ? 256 : 64;  // a bit set of a large index must be worth its memory
+        const std::size_t words = block_count(n_items) * kWordsPerBlock;
+        std::int32_t n_big = 0;
+        bit_row.resize(n_leaves());
+        for (std::size_t l = 0; l < bit_row.size(); ++l) {
+            const std::size_t size = static_cast<std::size_t>(lists.indptr[l + 1] - lists.indptr[l]);
+            bit_row[l] = size > 0 && size * share >= n_items ? n_big++ : -1;
+        }
+        bits.assign(check_.product(static_cast<std::size_t>(n_big), words, "the bit sets"), 0);
+        for (std::size_t l = 0; l < bit_row.size(); ++l) {
+            if (bit_row[l] < 0) continue;
+            std::uint64_t *row = bits.data() + static_cast<std::size_t>(bit_row[l]) * words;
+            for (std::int64_t e = lists.indptr[l]; e < lists.indptr[l + 1]; ++e) {
+                const std::size_t item = static_cast<std::size_t>(lists.items[static_cast<std::size_t>(e)]);
+                row[item >> 6] |= std::uint64_t(1) << (item & 63);
+            }
         }
     }
-}
 
-// How many leaves one row shares with each item; up to 255 trees fit a byte, more need two.
+    static constexpr Checks check_{"LeafIndex"};
+};
+
+// The rows of a call, and the index that they are compared with.
+struct Rows {
+    Rows(const Checks &check, const LeafIndex &index, const MatrixIn<std::int32_t> &leaves,
+         const VectorIn<double> &denominator, const std::optional<VectorIn<std::int32_t>> &left_out)
+        : index(index), leaves(leaves.data()), n_rows(leaves.shape(0)), n_trees(leaves.shape(1)),
+          denominator(denominator.data()), left_out(left_out ? left_out->data() : nullptr) {
+        check.aligned(leaves, "leaves");
+        check.length(n_trees, "trees", 0);
+        check.indices(leaves.data(), leaves.size(), "leaves", index.n_leaves(), true);
+        check.shape(denominator, "n_trees", {n_rows});
+        check.values(denominator.data(), n_rows, "n_trees", "be more than 0", [](double n) { return n > 0; });
+        if (!left_out) return;
+        check.shape(*left_out, "left_out", {n_rows});
+        check.indices(left_out->data(), n_rows, "left_out", index.n_items, true);
+    }
+
+    const LeafIndex &index;
+    const std::int32_t *leaves;  // n_rows x n_trees, negative: this tree does not count for the row
+    std::size_t n_rows, n_trees;
+    const double *denominator;     // one per row
+    const std::int32_t *left_out;  // the item that each row must not see (negative: none), or null
+
+    double similarity(double count, std::size_t row, std::size_t item) const {
+        return count / (index.n_trees.empty() ? denominator[row] : index.n_trees[item]);
+    }
+};
+
+// How many leaves one row shares with each item, in a Count that holds the number of trees.
 template <class Count>
 class SharedLeaves {
   public:
     explicit SharedLeaves(const Rows &rows)
-        : rows_(rows), n_blocks_(block_count(rows.n_items)), counts_(n_blocks_ * kItemsPerBlock),
+        : rows_(rows), n_blocks_(block_count(rows.index.n_items)), counts_(n_blocks_ * kItemsPerBlock),
           planes_(n_blocks_ * kPlanes * kWordsPerBlock), empty_(n_blocks_ * kWordsPerBlock, 0) {
         if (sizeof(Count) > 1) partial_.resize(counts_.size());
     }
@@ -75,17 +141,19 @@ class SharedLeaves {
     const Count *load(std::size_t r) {
         std::fill(counts_.begin(), counts_.end(), Count(0));
         sets_.clear();
+        const LeafIndex &index = rows_.index;
         const std::int32_t *leaf = rows_.leaves + r * rows_.n_trees;
         for (std::size_t t = 0; t < rows_.n_trees; ++t) {
             const std::int32_t l = leaf[t];
             if (l < 0) continue;
-            const std::int32_t bit_row = rows_.bit_row[l];
+            const std::int32_t bit_row = index.bit_row[l];
             if (bit_row >= 0) {
-                sets_.push_back(rows_.bits + static_cast<std::size_t>(bit_row) * empty_.size());
+                sets_.push_back(index.bits.data() + static_cast<std::size_t>(bit_row) * empty_.size());
                 if (sets_.size() == kMostSets) count_sets();
                 continue;
             }
-            for (std::int64_t e = rows_.indptr[l]; e < rows_.indptr[l + 1]; ++e) ++counts_[rows_.items[e]];
+            const std::int32_t *items = index.lists.items.data();
+            for (std::int64_t e = index.lists.indptr[l]; e < index.lists.indptr[l + 1]; ++e) ++counts_[items[e]];
         }
         if (!sets_.empty()) count_sets();
         if (rows_.left_out != nullptr && rows_.left_out[r] >= 0) counts_[rows_.left_out[r]] = 0;
@@ -104,10 +172,11 @@ class SharedLeaves {
 
     void add(int n_planes, std::uint8_t *counts) { add_planes(planes_.data(), n_blocks_, n_planes, counts); }
 
-    void add(int n_planes, std::uint16_t *counts) {
+    template <class Wide>
+    void add(int n_planes, Wide *counts) {
         std::fill(partial_.begin(), partial_.end(), std::uint8_t(0));
         add_planes(planes_.data(), n_blocks_, n_planes, partial_.data());
-        for (std::size_t i = 0; i < partial_.size(); ++i) counts[i] = static_cast<std::uint16_t>(counts[i] + partial_[i]);
+        for (std::size_t i = 0; i < partial_.size(); ++i) counts[i] = static_cast<Wide>(counts[i] + partial_[i]);
     }
 
     const Rows &rows_;
@@ -130,7 +199,7 @@ struct Neighbour {
 template <class Count, class Scratch, class Work>
 void for_each_row(const Rows &rows, std::size_t n_jobs, Work work) {
     const std::size_t step = 16, n_tasks = (rows.n_rows + step - 1) / step;
-    const std::size_t n_workers = std::max<std::size_t>(std::min(n_jobs, n_tasks), 1);
+    const std::size_t n_workers = worker_count(n_jobs, n_tasks);
     std::vector<SharedLeaves<Count>> shared(n_workers, SharedLeaves<Count>(rows));
     std::vector<Scratch> scratch(n_workers);
     parallel_for(n_tasks, n_workers, [&](std::size_t task, std::size_t worker) {
@@ -143,14 +212,13 @@ void for_each_row(const Rows &rows, std::size_t n_jobs, Work work) {
 template <class Count, class Visit>
 void each_similarity(const Rows &rows, std::size_t r, const Count *counts, Visit visit) {
     constexpr std::size_t kStep = 8 / sizeof(Count);  // the counts are padded to whole blocks
-    for (std::size_t first = 0; first < rows.n_items; first += kStep) {
+    for (std::size_t first = 0; first < rows.index.n_items; first += kStep) {
         std::uint64_t several;
         std::memcpy(&several, counts + first, sizeof several);
         if (several == 0) continue;
         for (std::size_t item = first; item < first + kStep; ++item)
             if (counts[item] != 0)
-                visit(static_cast<Item>(item),
-                      counts[item] / (rows.item_denominator ? rows.item_denominator[item] : rows.denominator[r]));
+                visit(static_cast<Item>(item), rows.similarity(counts[item], r, item));
     }
 }
 
@@ -168,9 +236,11 @@ struct VoteTask {
     double *votes, *sums;
 };
 
+constexpr std::size_t kMostCells = std::size_t(1) << 24;  // of a histogram: 64 MB per thread, filled for each row
+
 struct VoteScratch {
-    std::vector<std::uint32_t> histogram;   // items by class and count
-    std::vector<std::int32_t> label_start;  // where the counts of an item's class begin in it
+    std::vector<std::uint32_t> histogram;    // items by class and count
+    std::vector<std::int32_t> label_start;   // where the counts of an item's class begin in it
     std::vector<Neighbour> kept;
 };
 
@@ -206,17 +276,17 @@ void vote_by_item(const Rows &rows, const VoteTask &task, std::size_t r, const C
 template <class Count>
 void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, const Count *counts,
                        VoteScratch &scratch) {
-    const std::size_t n_counts = rows.n_trees + 1;
+    const std::size_t n_counts = rows.n_trees + 1, n_items = rows.index.n_items;
     if (scratch.label_start.empty()) {
         scratch.histogram.resize(n_counts * task.n_classes);
-        scratch.label_start.resize(rows.n_items);
-        for (std::size_t i = 0; i < rows.n_items; ++i)
+        scratch.label_start.resize(n_items);
+        for (std::size_t i = 0; i < n_items; ++i)  // all below kMostCells
             scratch.label_start[i] = task.labels[i] * static_cast<std::int32_t>(n_counts);
     }
     auto &histogram = scratch.histogram;
     std::fill(histogram.begin(), histogram.end(), 0u);
     constexpr std::size_t kStep = 8 / sizeof(Count);
-    const std::size_t whole = rows.n_items / kStep * kStep;
+    const std::size_t whole = n_items / kStep * kStep;
     std::size_t item = 0;
     for (; item < whole; item += kStep) {
         std::uint64_t several;
@@ -224,7 +294,7 @@ void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, co
         if (several == 0) continue;
         for (std::size_t j = item; j < item + kStep; ++j) ++histogram[scratch.label_start[j] + counts[j]];
     }
-    for (; item < rows.n_items; ++item) ++histogram[scratch.label_start[item] + counts[item]];
+    for (; item < n_items; ++item) ++histogram[scratch.label_start[item] + counts[item]];
 
     double *vote = task.votes + r * task.n_classes, *sum = task.sums + r * 2;
     bool any = false;
@@ -242,8 +312,8 @@ void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, co
         }
     }
     if (any) return;
-    const Count *nearest = std::max_element(counts, counts + rows.n_items);  // the lowest of several
-    if (rows.n_items == 0 || *nearest == 0) return;
+    const Count *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
+    if (n_items == 0 || *nearest == 0) return;
     const double similarity = static_cast<double>(*nearest) / rows.denominator[r];
     const double ballot = power_of(similarity, task.power);
     vote[task.labels[nearest - counts]] = ballot;
@@ -253,7 +323,9 @@ void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, co
 
 template <class Count>
 void vote_rows(const Rows &rows, const VoteTask &task, std::size_t n_jobs) {
-    const bool by_item = task.weight || rows.item_denominator || task.n_neighbours > 0;
+    const bool too_many_cells = task.n_classes > kMostCells / (rows.n_trees + 1);
+    const bool by_item =
+        task.weight || !rows.index.n_trees.empty() || task.n_neighbours > 0 || too_many_cells;
     for_each_row<Count, VoteScratch>(rows, n_jobs, [&](std::size_t r, const Count *counts, VoteScratch &scratch) {
         if (by_item)
             vote_by_item(rows, task, r, counts, scratch);
@@ -262,41 +334,56 @@ void vote_rows(const Rows &rows, const VoteTask &task, std::size_t n_jobs) {
     });
 }
 
-#define HETCAL_ROW_ARGUMENTS                                                                                  \
-    MatrixIn<std::int32_t> leaves, VectorIn<double> denominator, VectorIn<double> item_denominator,           \
-        VectorIn<std::int32_t> left_out, VectorIn<std::int64_t> indptr, VectorIn<std::int32_t> items,         \
-        VectorIn<std::int32_t> bit_row, MatrixIn<std::uint64_t> bits, std::size_t n_items
-#define HETCAL_ROWS                                                                                           \
-    Rows {                                                                                                    \
-        leaves.data(), leaves.shape(0), leaves.shape(1), denominator.data(),                                  \
-            item_denominator.shape(0) > 0 ? item_denominator.data() : nullptr,                                \
-            left_out.shape(0) > 0 ? left_out.data() : nullptr, indptr.data(), items.data(), bit_row.data(),   \
-            bits.data(), n_items                                                                              \
-    }
+// Calls run(Count()) with the smallest type that counts the trees without wrapping.
+template <class Run>
+void with_count_type(const Rows &rows, Run run) {
+    if (rows.n_trees <= kMostSets)
+        run(std::uint8_t());
+    else if (rows.n_trees <= std::numeric_limits<std::uint16_t>::max())
+        run(std::uint16_t());
+    else
+        run(std::uint32_t());
+}
+
+#define HETCAL_ROW_ARGUMENTS                                                                  \
+    const LeafIndex &index, MatrixIn<std::int32_t> leaves, VectorIn<double> denominator,      \
+        std::optional<VectorIn<std::int32_t>> left_out
 
 // Votes of the items with similarity >= threshold[row] (the nearest where none is), weight * similarity ** power.
-// sums[row] = (sum of weight * similarity, sum of squared votes). An empty `weight` means ones.
-void neighbour_vote(HETCAL_ROW_ARGUMENTS, VectorIn<std::int32_t> labels, VectorIn<double> weight,
-                    VectorIn<double> threshold, double power, std::size_t n_neighbours, MatrixOut<double> votes,
-                    MatrixOut<double> sums, std::size_t n_jobs) {
+// sums[row] = (sum of weight * similarity, sum of squared votes). Without `weight` every item has 1.
+void neighbour_vote(HETCAL_ROW_ARGUMENTS, VectorIn<std::int32_t> labels, std::optional<VectorIn<double>> weight,
+                    VectorIn<double> threshold, double power, std::int64_t n_neighbours, MatrixOut<double> votes,
+                    MatrixOut<double> sums, std::int64_t n_jobs) {
+    const Checks check("LeafIndex.vote");
+    const std::size_t n_workers = check.count(n_jobs, "n_jobs", 1);
+    const std::size_t n_voters = check.count(n_neighbours, "n_neighbours");
     nb::gil_scoped_release release;
-    const Rows rows = HETCAL_ROWS;
-    const VoteTask task{labels.data(), weight.shape(0) > 0 ? weight.data() : nullptr, threshold.data(), power,
-                        n_neighbours, votes.shape(1), votes.data(), sums.data()};
-    if (rows.n_trees <= kMostSets)
-        vote_rows<std::uint8_t>(rows, task, n_jobs);
-    else
-        vote_rows<std::uint16_t>(rows, task, n_jobs);
+    const Rows rows(check, index, leaves, denominator, left_out);
+    check.shape(labels, "labels", {index.n_items});
+    check.indices(labels.data(), index.n_items, "labels", votes.shape(1));
+    if (weight) check.shape(*weight, "weight", {index.n_items});
+    check.shape(threshold, "threshold", {rows.n_rows});
+    check.values(threshold.data(), rows.n_rows, "threshold", "be a number", [](double t) { return t == t; });
+    if (power != power) check.refuse("power", "be a number", power);
+    check.shape(votes, "votes", {rows.n_rows, votes.shape(1)});
+    check.shape(sums, "sums", {rows.n_rows, 2});
+    const VoteTask task{labels.data(), weight ? weight->data() : nullptr, threshold.data(), power,
+                        n_voters, votes.shape(1), votes.data(), sums.data()};
+    with_count_type(rows, [&](auto count) { vote_rows<decltype(count)>(rows, task, n_workers); });
 }
 
 // The items nearest to each row, nearest first, ties by lowest item; -1 where fewer have a positive similarity.
 void nearest_items(HETCAL_ROW_ARGUMENTS, MatrixOut<std::int32_t> nearest, MatrixOut<double> similarities,
-                   std::size_t n_jobs) {
+                   std::int64_t n_jobs) {
+    const Checks check("LeafIndex.nearest");
+    const std::size_t n_workers = check.count(n_jobs, "n_jobs", 1);
     nb::gil_scoped_release release;
-    const Rows rows = HETCAL_ROWS;
+    const Rows rows(check, index, leaves, denominator, left_out);
     const std::size_t top = nearest.shape(1);
+    check.shape(nearest, "nearest", {rows.n_rows, top});
+    check.shape(similarities, "similarities", {rows.n_rows, top});
     using Scratch = std::vector<Neighbour>;
-    auto find = [&](std::size_t r, const std::uint16_t *counts, Scratch &found) {
+    auto find = [&](std::size_t r, const auto *counts, Scratch &found) {
         found.clear();
         each_similarity(rows, r, counts, [&](Item item, double s) { found.push_back({s, item}); });
         const std::size_t used = std::min(top, found.size());
@@ -306,18 +393,29 @@ void nearest_items(HETCAL_ROW_ARGUMENTS, MatrixOut<std::int32_t> nearest, Matrix
             similarities(r, k) = k < used ? found[k].similarity : 0.0;
         }
     };
-    for_each_row<std::uint16_t, Scratch>(rows, n_jobs, find);
+    with_count_type(rows, [&](auto count) { for_each_row<decltype(count), Scratch>(rows, n_workers, find); });
 }
 
 // The similarities themselves (n_rows x n_items; zeros must be there already).
-void pairwise_similarity(HETCAL_ROW_ARGUMENTS, MatrixOut<double> similarities, std::size_t n_jobs) {
+void pairwise_similarity(HETCAL_ROW_ARGUMENTS, MatrixOut<double> similarities, std::int64_t n_jobs) {
+    const Checks check("LeafIndex.pairwise");
+    const std::size_t n_workers = check.count(n_jobs, "n_jobs", 1);
     nb::gil_scoped_release release;
-    const Rows rows = HETCAL_ROWS;
-    auto write = [&](std::size_t r, const std::uint16_t *counts, char &) {
-        double *out = similarities.data() + r * n_items;
+    const Rows rows(check, index, leaves, denominator, left_out);
+    check.shape(similarities, "similarities", {rows.n_rows, index.n_items});
+    auto write = [&](std::size_t r, const auto *counts, char &) {
+        double *out = similarities.data() + r * index.n_items;
         each_similarity(rows, r, counts, [&](Item item, double similarity) { out[item] = similarity; });
     };
-    for_each_row<std::uint16_t, char>(rows, n_jobs, write);
+    with_count_type(rows, [&](auto count) { for_each_row<decltype(count), char>(rows, n_workers, write); });
+}
+
+#undef HETCAL_ROW_ARGUMENTS
+
+// A view of a vector that Python may read but not change.
+template <class T>
+auto read_only(const std::vector<T> &values) {
+    return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(values.data(), {values.size()});
 }
 
 }  // namespace
@@ -325,12 +423,22 @@ void pairwise_similarity(HETCAL_ROW_ARGUMENTS, MatrixOut<double> similarities, s
 
 void register_forest_neighbours(nanobind::module_ &m) {
     namespace nb = nanobind;
-    m.attr("ITEMS_PER_BIT_BLOCK") = hetcal::kItemsPerBlock;
-    m.def("number_big_leaves", &hetcal::number_big_leaves, nb::arg("indptr"), nb::arg("n_items"),
-          nb::arg("bit_row").noconvert());
-    m.def("fill_bit_sets", &hetcal::fill_bit_sets, nb::arg("indptr"), nb::arg("items"), nb::arg("bit_row"),
-          nb::arg("bits").noconvert());
-    m.def("neighbour_vote", &hetcal::neighbour_vote);
-    m.def("nearest_items", &hetcal::nearest_items);
-    m.def("pairwise_similarity", &hetcal::pairwise_similarity);
+    using hetcal::LeafIndex;
+    const auto inside = nb::rv_policy::reference_internal;
+    const auto none = nb::none();
+    nb::class_<LeafIndex>(m, "LeafIndex")
+        .def(nb::init<hetcal::VectorIn<std::int64_t>, hetcal::VectorIn<std::int32_t>, std::int64_t,
+                      std::optional<hetcal::VectorIn<double>>>(),
+             nb::arg("indptr"), nb::arg("items"), nb::arg("n_items"), nb::arg("n_trees") = none)
+        .def_static("from_leaves", &LeafIndex::from_leaves, nb::rv_policy::take_ownership, nb::arg("leaves"),
+                    nb::arg("n_leaves"), nb::arg("n_trees") = none)
+        .def_prop_ro("indptr", [](const LeafIndex &index) { return hetcal::read_only(index.lists.indptr); }, inside)
+        .def_prop_ro("items", [](const LeafIndex &index) { return hetcal::read_only(index.lists.items); }, inside)
+        .def("vote", &hetcal::neighbour_vote, nb::arg("leaves"), nb::arg("n_trees"), nb::arg("left_out").none(),
+             nb::arg("labels"), nb::arg("weight").none(), nb::arg("threshold"), nb::arg("power"),
+             nb::arg("n_neighbours"), nb::arg("votes").noconvert(), nb::arg("sums").noconvert(), nb::arg("n_jobs"))
+        .def("nearest", &hetcal::nearest_items, nb::arg("leaves"), nb::arg("n_trees"), nb::arg("left_out").none(),
+             nb::arg("nearest").noconvert(), nb::arg("similarities").noconvert(), nb::arg("n_jobs"))
+        .def("pairwise", &hetcal::pairwise_similarity, nb::arg("leaves"), nb::arg("n_trees"),
+             nb::arg("left_out").none(), nb::arg("similarities").noconvert(), nb::arg("n_jobs"));
 }

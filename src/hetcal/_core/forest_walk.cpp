@@ -1,17 +1,15 @@
 // Rows through a forest: leaf numbers, and sums over trees of what each leaf holds.
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 #include <vector>
 
+#include "checks.hpp"
 #include "forest_arrays.hpp"
 #include "forest_nodes.hpp"
-#include "forest_parallel.hpp"
+#include "parallel.hpp"
 
 namespace hetcal {
 namespace {
-
-using Nodes = MatrixIn<std::int32_t>;  // n_nodes x 4: PackedNode
 
 float round_down(double x) {
     const float nearest = static_cast<float>(x);
@@ -19,31 +17,77 @@ float round_down(double x) {
                                             : nearest;
 }
 
-// Packs the nodes of every tree in breadth-first order; `roots` receives the position of each tree's root.
-void pack_forest(VectorIn<std::int32_t> feature, VectorIn<double> threshold, VectorIn<std::int32_t> left,
+// The nodes of all trees, each tree in breadth-first order. What a walk relies on is proven when the forest is made
+// and cannot be changed afterwards: children lie in their tree and after their parent, features and leaves exist.
+class PackedForest {
+  public:
+    PackedForest(VectorIn<std::int32_t> feature, VectorIn<double> threshold, VectorIn<std::int32_t> left,
                  VectorIn<std::int32_t> right, VectorIn<std::uint8_t> missing_left,
-                 VectorIn<std::int32_t> leaf_index, VectorIn<std::int64_t> tree_offset,
-                 MatrixOut<std::int32_t> packed, VectorOut<std::int32_t> roots) {
-    auto *nodes = reinterpret_cast<PackedNode *>(packed.data());
-    const std::size_t n_trees = tree_offset.shape(0) - 1;
-    std::vector<std::int32_t> queue;
-    for (std::size_t t = 0; t < n_trees; ++t) {
-        const std::int32_t base = static_cast<std::int32_t>(tree_offset(t));
-        queue.assign(1, base);
-        roots(t) = base;
-        for (std::size_t q = 0; q < queue.size(); ++q) {
-            const std::int32_t old = queue[q], self = base + static_cast<std::int32_t>(q);
-            if (left(old) < 0) {
-                nodes[self] = {std::numeric_limits<float>::infinity(), 0, self, leaf_index(old)};
-                continue;
-            }
-            nodes[self] = {round_down(threshold(old)), feature(old),
-                           base + static_cast<std::int32_t>(queue.size()), missing_left(old)};
-            queue.push_back(left(old));
-            queue.push_back(right(old));
+                 VectorIn<std::int32_t> leaf_index, VectorIn<std::int64_t> tree_offset, std::int64_t n_features) {
+        const std::size_t n_nodes = left.shape(0);
+        check_.length(n_nodes, "nodes", 0);
+        check_.shape(feature, "feature", {n_nodes});
+        check_.shape(threshold, "threshold", {n_nodes});
+        check_.shape(left, "left", {n_nodes});
+        check_.shape(right, "right", {n_nodes});
+        check_.shape(missing_left, "missing_left", {n_nodes});
+        check_.shape(leaf_index, "leaf_index", {n_nodes});
+        check_.aligned(tree_offset, "tree_offset");
+        check_.starts(tree_offset.data(), tree_offset.shape(0), "tree_offset", n_nodes);
+        this->n_features = check_.count(n_features, "n_features", 1);
+        nb::gil_scoped_release release;
+        nodes.resize(n_nodes);
+        for (std::size_t node = 0; node < n_nodes; ++node) n_leaves += left(node) < 0;
+        for (std::size_t t = 0; t + 1 < tree_offset.shape(0); ++t) {
+            const std::int32_t base = static_cast<std::int32_t>(tree_offset(t));
+            pack_tree(base, static_cast<std::int32_t>(tree_offset(t + 1)), feature.data(), threshold.data(),
+                      left.data(), right.data(), missing_left.data(), leaf_index.data());
+            roots.push_back(base);
         }
     }
-}
+
+    std::vector<PackedNode> nodes;
+    std::vector<std::int32_t> roots;  // the place of each tree's root
+    std::size_t n_features = 0, n_leaves = 0;
+
+  private:
+    void pack_tree(std::int32_t base, std::int32_t end, const std::int32_t *feature, const double *threshold,
+                   const std::int32_t *left, const std::int32_t *right, const std::uint8_t *missing_left,
+                   const std::int32_t *leaf_index) {
+        if (base == end) check_.refuse("tree_offset", "rise", "a tree without nodes");
+        const std::size_t size = static_cast<std::size_t>(end - base);
+        auto expect_child = [&](std::int32_t child, std::int32_t parent, const char *name) {
+            if (child <= parent || child >= end)
+                check_.refuse(std::string(name) + "[" + std::to_string(parent) + "]",
+                              "lie after its parent and before " + std::to_string(end), child);
+        };
+        std::vector<std::int32_t> queue(1, base);
+        for (std::size_t q = 0; q < queue.size(); ++q) {
+            const std::int32_t old = queue[q], self = base + static_cast<std::int32_t>(q);
+            PackedNode &node = nodes[static_cast<std::size_t>(self)];
+            if (left[old] < 0) {
+                if (right[old] >= 0) check_.refuse("right", "be negative where left is", right[old]);
+                check_.indices(leaf_index + old, 1, "leaf_index of a leaf", n_leaves);
+                node = {std::numeric_limits<float>::infinity(), 0, self, leaf_index[old]};
+                continue;
+            }
+            expect_child(left[old], old, "left");
+            expect_child(right[old], old, "right");
+            if (queue.size() + 2 > size) check_.refuse("left and right", "be trees", "a node with two parents");
+            check_.indices(feature + old, 1, "feature of a node", n_features);
+            node = {round_down(threshold[old]), feature[old], base + static_cast<std::int32_t>(queue.size()),
+                    missing_left[old]};
+            queue.push_back(left[old]);
+            queue.push_back(right[old]);
+        }
+        std::vector<std::uint8_t> seen(size, 0);
+        for (std::int32_t visited : queue) seen[static_cast<std::size_t>(visited - base)] = 1;
+        if (std::count(seen.begin(), seen.end(), 1) != end - base)
+            check_.refuse("left and right", "be trees", "a node with two parents, or none");
+    }
+
+    static constexpr Checks check_{"PackedForest"};
+};
 
 // A block of rows as contiguous float32.
 class RowBlock {
@@ -81,8 +125,10 @@ class RowBlock {
 
 // Calls visit(row, tree, leaf) for every pair of the block; for each row trees come in order.
 template <bool kMissing, class Visit>
-void visit_leaves(const PackedNode *nodes, const std::int32_t *roots, std::size_t n_trees, const RowBlock &block,
-                  std::size_t n_rows, Visit visit) {
+void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t n_rows, Visit visit) {
+    const PackedNode *nodes = forest.nodes.data();
+    const std::int32_t *roots = forest.roots.data();
+    const std::size_t n_trees = forest.roots.size();
     std::int32_t at[kLanes];
     const float *row[kLanes];
     const std::size_t whole = n_rows - n_rows % kLanes;
@@ -109,81 +155,110 @@ void visit_leaves(const PackedNode *nodes, const std::int32_t *roots, std::size_
 
 // Splits the rows of Z into blocks that fit the cache and calls visit(row, tree, leaf) for all of them.
 template <class T, class Visit>
-void visit_forest(const PackedNode *nodes, const VectorIn<std::int32_t> &roots, const StridedMatrixIn<T> &Z,
-                  std::size_t n_jobs, Visit visit) {
+void visit_forest(const PackedForest &forest, const StridedMatrixIn<T> &Z, std::size_t n_jobs, Visit visit) {
     constexpr std::size_t kBlockBytes = 192 * 1024;
     const std::size_t n = Z.shape(0), row_bytes = sizeof(float) * std::max<std::size_t>(Z.shape(1), 1);
     const std::size_t rows = std::min<std::size_t>(std::max<std::size_t>(kBlockBytes / row_bytes, 32), 4096) / 8 * 8;
-    std::vector<RowBlock> blocks(std::max<std::size_t>(n_jobs, 1));
-    parallel_for((n + rows - 1) / rows, n_jobs, [&](std::size_t task, std::size_t worker) {
+    const std::size_t n_tasks = (n + rows - 1) / rows, n_workers = worker_count(n_jobs, n_tasks);
+    std::vector<RowBlock> blocks(n_workers);
+    parallel_for(n_tasks, n_workers, [&](std::size_t task, std::size_t worker) {
         const std::size_t first = task * rows, count = std::min(rows, n - first);
         RowBlock &block = blocks[worker];
         block.load(Z, first, count);
         auto shifted = [&](std::size_t r, std::size_t t, std::int32_t leaf) { visit(first + r, t, leaf); };
         if (block.has_missing)
-            visit_leaves<true>(nodes, roots.data(), roots.shape(0), block, count, shifted);
+            visit_leaves<true>(forest, block, count, shifted);
         else
-            visit_leaves<false>(nodes, roots.data(), roots.shape(0), block, count, shifted);
+            visit_leaves<false>(forest, block, count, shifted);
     });
 }
 
-const PackedNode *as_nodes(const Nodes &packed) { return reinterpret_cast<const PackedNode *>(packed.data()); }
+template <class T>
+void check_rows(const Checks &check, const PackedForest &forest, const StridedMatrixIn<T> &Z) {
+    check.shape(Z, "Z", {Z.shape(0), forest.n_features});
+}
 
 template <class T>
-void apply_forest(Nodes packed, VectorIn<std::int32_t> roots, StridedMatrixIn<T> Z, MatrixOut<std::int32_t> leaves,
-                  std::size_t n_jobs) {
+void apply_forest(const PackedForest &forest, StridedMatrixIn<T> Z, MatrixOut<std::int32_t> leaves,
+                  std::int64_t n_jobs) {
+    const Checks check("PackedForest.apply");
+    const std::size_t n_trees = forest.roots.size(), n_workers = check.count(n_jobs, "n_jobs", 1);
+    check_rows(check, forest, Z);
+    check.shape(leaves, "leaves", {Z.shape(0), n_trees});
     nb::gil_scoped_release release;
-    const std::size_t n_trees = roots.shape(0);
     std::int32_t *out = leaves.data();
-    visit_forest(as_nodes(packed), roots, Z, n_jobs,
+    visit_forest(forest, Z, n_workers,
                  [=](std::size_t r, std::size_t t, std::int32_t leaf) { out[r * n_trees + t] = leaf; });
 }
 
 // votes[row] += sum over trees of mass[leaf], mass dense (n_leaves x n_classes).
 template <class T>
-void vote_dense(Nodes packed, VectorIn<std::int32_t> roots, StridedMatrixIn<T> Z, MatrixIn<double> mass,
-                MatrixOut<double> votes, std::size_t n_jobs) {
+void vote_dense(const PackedForest &forest, StridedMatrixIn<T> Z, MatrixIn<double> mass, MatrixOut<double> votes,
+                std::int64_t n_jobs) {
+    const Checks check("PackedForest.vote_dense");
+    const std::size_t K = mass.shape(1), n_workers = check.count(n_jobs, "n_jobs", 1);
+    check_rows(check, forest, Z);
+    check.shape(mass, "mass", {forest.n_leaves, K});
+    check.shape(votes, "votes", {Z.shape(0), K});
     nb::gil_scoped_release release;
-    const std::size_t K = mass.shape(1);
     const double *held = mass.data();
     double *out = votes.data();
     if (K == 2) {
-        visit_forest(as_nodes(packed), roots, Z, n_jobs, [=](std::size_t r, std::size_t, std::int32_t leaf) {
+        visit_forest(forest, Z, n_workers, [=](std::size_t r, std::size_t, std::int32_t leaf) {
             out[2 * r] += held[2 * static_cast<std::size_t>(leaf)];
             out[2 * r + 1] += held[2 * static_cast<std::size_t>(leaf) + 1];
         });
         return;
     }
-    visit_forest(as_nodes(packed), roots, Z, n_jobs, [=](std::size_t r, std::size_t, std::int32_t leaf) {
+    visit_forest(forest, Z, n_workers, [=](std::size_t r, std::size_t, std::int32_t leaf) {
         for (std::size_t k = 0; k < K; ++k) out[r * K + k] += held[static_cast<std::size_t>(leaf) * K + k];
     });
 }
 
-// The same with mass by rows of (class, value) pairs: leaves hold few of many classes.
+// The same with mass by rows of (class, value) pairs: leaves hold few of many classes. All leaves are checked before
+// many rows; few rows reach few leaves, which are checked when they do.
 template <class T>
-void vote_sparse(Nodes packed, VectorIn<std::int32_t> roots, StridedMatrixIn<T> Z, VectorIn<std::int64_t> indptr,
+void vote_sparse(const PackedForest &forest, StridedMatrixIn<T> Z, VectorIn<std::int64_t> indptr,
                  VectorIn<std::int32_t> classes, VectorIn<double> values, MatrixOut<double> votes,
-                 std::size_t n_jobs) {
+                 std::int64_t n_jobs) {
+    const Checks check("PackedForest.vote_sparse");
+    const std::size_t K = votes.shape(1), n_values = values.shape(0), n_workers = check.count(n_jobs, "n_jobs", 1);
+    check_rows(check, forest, Z);
+    check.shape(indptr, "indptr", {forest.n_leaves + 1});
+    check.aligned(values, "values");
+    check.shape(classes, "classes", {n_values});
+    check.shape(votes, "votes", {Z.shape(0), K});
     nb::gil_scoped_release release;
-    const std::size_t K = votes.shape(1);
     const std::int64_t *start = indptr.data();
     const std::int32_t *k = classes.data();
     const double *held = values.data();
     double *out = votes.data();
-    visit_forest(as_nodes(packed), roots, Z, n_jobs, [=](std::size_t r, std::size_t, std::int32_t leaf) {
+    auto add = [=](std::size_t r, std::size_t, std::int32_t leaf) {
         for (std::int64_t e = start[leaf]; e < start[leaf + 1]; ++e) out[r * K + k[e]] += held[e];
+    };
+    if (Z.shape(0) > n_values / std::max<std::size_t>(forest.roots.size(), 1)) {
+        check.starts(start, indptr.shape(0), "indptr", n_values);
+        check.indices(k, n_values, "classes", K);
+        visit_forest(forest, Z, n_workers, add);
+        return;
+    }
+    visit_forest(forest, Z, n_workers, [=](std::size_t r, std::size_t t, std::int32_t leaf) {
+        const std::int64_t begin = start[leaf], end = start[leaf + 1];
+        if (begin < 0 || begin > end || static_cast<std::size_t>(end) > n_values)
+            check.refuse("indptr", "rise from 0 to the number of values", begin);
+        check.indices(k + begin, static_cast<std::size_t>(end - begin), "classes", K);
+        add(r, t, leaf);
     });
 }
 
 template <class T>
-void register_for(nb::module_ &m) {
-    m.def("apply_forest", &apply_forest<T>, nb::arg("packed"), nb::arg("roots"), nb::arg("Z").noconvert(),
-          nb::arg("leaves").noconvert(), nb::arg("n_jobs"));
-    m.def("vote_dense", &vote_dense<T>, nb::arg("packed"), nb::arg("roots"), nb::arg("Z").noconvert(),
-          nb::arg("mass"), nb::arg("votes").noconvert(), nb::arg("n_jobs"));
-    m.def("vote_sparse", &vote_sparse<T>, nb::arg("packed"), nb::arg("roots"), nb::arg("Z").noconvert(),
-          nb::arg("indptr"), nb::arg("classes"), nb::arg("values"), nb::arg("votes").noconvert(),
-          nb::arg("n_jobs"));
+void register_for(nb::class_<PackedForest> &forest) {
+    forest
+        .def("apply", &apply_forest<T>, nb::arg("Z").noconvert(), nb::arg("leaves").noconvert(), nb::arg("n_jobs"))
+        .def("vote_dense", &vote_dense<T>, nb::arg("Z").noconvert(), nb::arg("mass"), nb::arg("votes").noconvert(),
+             nb::arg("n_jobs"))
+        .def("vote_sparse", &vote_sparse<T>, nb::arg("Z").noconvert(), nb::arg("indptr"), nb::arg("classes"),
+             nb::arg("values"), nb::arg("votes").noconvert(), nb::arg("n_jobs"));
 }
 
 }  // namespace
@@ -191,9 +266,13 @@ void register_for(nb::module_ &m) {
 
 void register_forest_walk(nanobind::module_ &m) {
     namespace nb = nanobind;
-    m.def("pack_forest", &hetcal::pack_forest, nb::arg("feature"), nb::arg("threshold"), nb::arg("left"),
-          nb::arg("right"), nb::arg("missing_left"), nb::arg("leaf_index"), nb::arg("tree_offset"),
-          nb::arg("packed").noconvert(), nb::arg("roots").noconvert());
-    hetcal::register_for<float>(m);
-    hetcal::register_for<double>(m);
+    using hetcal::PackedForest;
+    using hetcal::VectorIn;
+    nb::class_<PackedForest> forest(m, "PackedForest");
+    forest.def(nb::init<VectorIn<std::int32_t>, VectorIn<double>, VectorIn<std::int32_t>, VectorIn<std::int32_t>,
+                        VectorIn<std::uint8_t>, VectorIn<std::int32_t>, VectorIn<std::int64_t>, std::int64_t>(),
+               nb::arg("feature"), nb::arg("threshold"), nb::arg("left"), nb::arg("right"), nb::arg("missing_left"),
+               nb::arg("leaf_index"), nb::arg("tree_offset"), nb::arg("n_features"));
+    hetcal::register_for<float>(forest);
+    hetcal::register_for<double>(forest);
 }

@@ -1,7 +1,4 @@
 // Local forests for many neighbourhoods at once: grow, prune, vote, choose the pruning, score; nothing is kept.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -9,11 +6,12 @@
 #include <exception>
 #include <mutex>
 #include <numeric>
-#include <thread>
 
+#include "checks.hpp"
 #include "hh_columns.hpp"
 #include "hh_grow.hpp"
 #include "hh_prune.hpp"
+#include "parallel.hpp"
 
 namespace nb = nanobind;
 
@@ -277,28 +275,25 @@ class Crew {
     // `report(n_done)` is called without any lock held and may throw to stop the work.
     template <class Report>
     void run(std::size_t n_threads, Report report) {
-        n_threads = std::max<std::size_t>(1, std::min(n_threads, order_.size()));
-        running_ = n_threads;
-        std::vector<std::thread> threads;
-        std::exception_ptr failure;
-        for (std::size_t t = 0; t < n_threads; ++t) threads.emplace_back([this] { work(); });
-        {
-            std::unique_lock<std::mutex> lock(mutex_);
-            while (running_ > 0) {
-                if (finished_.wait_for(lock, std::chrono::milliseconds(50), [this] { return running_ == 0; })) break;
-                if (stop_) continue;
-                lock.unlock();
-                try {
-                    report(done_.load());
-                } catch (...) {
-                    failure = std::current_exception();
-                    stop_ = true;
-                }
-                lock.lock();
+        ThreadGroup threads;
+        const std::size_t n_started =
+            threads.start(0, worker_count(n_threads, order_.size()), [this](std::size_t) { work([] {}); });
+        if (n_started == 0) work([&] { report(done_.load()); });  // no thread to be had: the calling one works
+        std::unique_lock<std::mutex> lock(mutex_);
+        while (n_finished_ < n_started) {
+            const auto all_finished = [&] { return n_finished_ == n_started; };
+            if (finished_.wait_for(lock, std::chrono::milliseconds(50), all_finished)) break;
+            if (stop_) continue;
+            lock.unlock();
+            try {
+                report(done_.load());
+            } catch (...) {
+                fail(std::current_exception());
             }
+            lock.lock();
         }
-        for (std::thread &thread : threads) thread.join();
-        if (failure) std::rethrow_exception(failure);
+        lock.unlock();
+        threads.join();
         if (failure_) std::rethrow_exception(failure_);
     }
 
@@ -311,21 +306,30 @@ class Crew {
     std::atomic<bool> stop_{false};
     std::mutex mutex_;
     std::condition_variable finished_;
-    std::size_t running_ = 0;
+    std::size_t n_finished_ = 0;
     std::exception_ptr failure_;
 
-    void work() {
+    // Scores neighbourhoods until there are none left, and calls between() after each; never throws.
+    template <class Between>
+    void work(Between between) {
         try {
             Worker worker(p_, columns_, randoms_, stop_);
-            for (std::size_t i; !stop_ && (i = next_++) < order_.size(); ++done_) worker.score(order_[i]);
+            for (std::size_t i; !stop_ && (i = next_++) < order_.size(); between()) {
+                worker.score(order_[i]);
+                ++done_;
+            }
         } catch (...) {
-            const std::lock_guard<std::mutex> lock(mutex_);
-            failure_ = std::current_exception();
-            stop_ = true;
+            fail(std::current_exception());
         }
         const std::lock_guard<std::mutex> lock(mutex_);
-        --running_;
+        ++n_finished_;
         finished_.notify_all();
+    }
+
+    void fail(std::exception_ptr failure) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        failure_ = failure;
+        stop_ = true;
     }
 };
 
@@ -334,17 +338,55 @@ using Input = nb::ndarray<const T, nb::ndim<Dimensions>, nb::c_contig, nb::devic
 template <class T, int Dimensions>
 using Output = nb::ndarray<T, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
 
+constexpr std::size_t kMostMembers = 65535;  // items and their ranks are counted in 16 bits, one of them means none
+constexpr std::size_t kMostEntries = std::numeric_limits<std::uint32_t>::max();  // of a neighbourhood, in 32 bits
+
+// An item lies in a neighbourhood once: so there are never more members than items.
+void check_members(const Checks &check, const Input<std::int64_t, 1> &indptr, const Input<std::int64_t, 1> &indices,
+                   std::size_t n_items) {
+    std::vector<std::size_t> seen_in(n_items, 0);  // the last neighbourhood with the item, counted from 1
+    for (std::size_t h = 1; h < indptr.shape(0); ++h)
+        for (std::int64_t i = indptr(h - 1); i < indptr(h); ++i)
+            if (std::exchange(seen_in[static_cast<std::size_t>(indices.data()[i])], h) == h)
+                check.refuse("indices", "hold an item once in a neighbourhood", indices.data()[i]);
+}
+
+void check_alphas(const Checks &check, const Input<double, 1> &alphas) {
+    check.length(alphas.shape(0), "alphas", 1);
+    check.aligned(alphas, "alphas");
+    if (!(alphas(0) >= 0)) check.refuse("alphas[0]", "be 0 or more", alphas(0));
+    for (std::size_t a = 1; a < alphas.shape(0); ++a)
+        if (!(alphas(a) > alphas(a - 1))) check.refuse("alphas", "rise", alphas(a));
+}
+
 void local_forest_scores(Input<float, 2> X, Input<std::int32_t, 2> codes, Input<double, 2> P,
                          Input<std::int64_t, 1> indptr, Input<std::int64_t, 1> indices, Input<std::uint32_t, 1> seeds,
-                         Input<double, 1> alphas, bool select_brier, bool exact, std::size_t n_threads,
+                         Input<double, 1> alphas, bool select_brier, bool exact, std::int64_t n_threads,
                          nb::object progress, nb::list outputs, Output<std::int64_t, 2> status,
                          Output<double, 3> oob_proba) {
+    const Checks check("local_forest_scores");
     Problem p{};
     p.n_items = X.shape(0);
     p.n_draws = codes.shape(0);
-    p.n_hoods = indptr.shape(0) - 1;
     p.n_classes = P.shape(1);
     p.n_members = indices.shape(0);
+    check.length(p.n_items, "rows of X", 0, kMostMembers);
+    check.length(X.shape(1), "columns of X", 1, kMostEntries / std::max<std::size_t>(p.n_items, 1));
+    check.length(p.n_classes, "columns of P", 1, std::numeric_limits<std::uint16_t>::max());
+    check.aligned(X, "X");
+    check.values(X.data(), X.size(), "X", "be finite", [](float x) { return std::isfinite(x); });
+    check.shape(codes, "codes", {p.n_draws, p.n_items});
+    check.indices(codes.data(), codes.size(), "codes", p.n_classes);
+    check.shape(P, "P", {p.n_items, p.n_classes});
+    check.aligned(indptr, "indptr");
+    check.aligned(indices, "indices");
+    check.starts(indptr.data(), indptr.shape(0), "indptr", p.n_members);
+    check.indices(indices.data(), p.n_members, "indices", p.n_items);
+    check_members(check, indptr, indices, p.n_items);
+    check.aligned(seeds, "seeds");
+    check.length(seeds.shape(0), "seeds", 1);
+    check_alphas(check, alphas);
+    p.n_hoods = indptr.shape(0) - 1;
     p.codes = codes.data();
     p.proba = P.data();
     p.indptr = indptr.data();
@@ -354,7 +396,16 @@ void local_forest_scores(Input<float, 2> X, Input<std::int32_t, 2> codes, Input<
     p.select_brier = select_brier;
     p.exact = exact;
     double **const slots[] = {&p.hh, &p.brier_model, &p.brier_local, &p.brier_oob, &p.alpha, &p.oob_score};
-    for (std::size_t i = 0; i < 6; ++i) *slots[i] = nb::cast<Output<double, 2>>(outputs[i], false).data();
+    if (outputs.size() != 6) check.refuse("outputs", "be six arrays", outputs.size());
+    for (std::size_t i = 0; i < 6; ++i) {
+        Output<double, 2> output;
+        if (!nb::try_cast(outputs[i], output, false)) check.refuse("outputs", "be arrays of float64", "something else");
+        check.shape(output, "outputs", {p.n_draws, p.n_hoods});
+        *slots[i] = output.data();
+    }
+    check.shape(status, "status", {p.n_draws, p.n_hoods});
+    if (oob_proba.size() > 0) check.shape(oob_proba, "oob_proba", {p.n_draws, p.n_members, p.n_classes});
+    const std::size_t n_workers = check.count(n_threads, "n_threads", 1);
     p.status = status.data();
     p.oob_proba = oob_proba.size() ? oob_proba.data() : nullptr;
     const FloatMatrix matrix{X.data(), X.shape(0), X.shape(1), std::ptrdiff_t(X.shape(1)), 1};
@@ -370,7 +421,7 @@ void local_forest_scores(Input<float, 2> X, Input<std::int32_t, 2> codes, Input<
         for (std::size_t h = 0; h < p.n_hoods; ++h) largest = std::max(largest, p.indptr[h + 1] - p.indptr[h]);
         const SortedColumns columns(matrix);
         const TreeRandoms randoms(p.seeds, std::size_t(largest));
-        Crew(p, columns, randoms).run(n_threads, report);
+        Crew(p, columns, randoms).run(n_workers, report);
     }
     if (!progress.is_none()) progress(p.n_hoods, p.n_hoods);
 }

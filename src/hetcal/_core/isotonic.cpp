@@ -1,14 +1,11 @@
 // Pool-adjacent-violators on values that are already sorted and free of ties.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
 #include <cstddef>
 #include <vector>
 
-namespace nb = nanobind;
-using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using OutVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+#include "checks.hpp"
+#include "forest_arrays.hpp"
 
+namespace hetcal {
 namespace {
 
 struct Block {
@@ -20,11 +17,16 @@ struct Block {
 double mean(const Block &block) { return block.weighted_sum / block.weight; }
 
 // Writes the non-decreasing least-squares fit of `values` (weights > 0) into `fitted`.
-void pool_adjacent_violators(Vector values, Vector weights, OutVector fitted) {
+void pool_adjacent_violators(VectorIn<double> values, VectorIn<double> weights, VectorOut<double> fitted) {
+    const Checks check("pool_adjacent_violators");
     const std::size_t n = values.shape(0);
+    check.aligned(values, "values");
+    check.shape(weights, "weights", {n});
+    check.shape(fitted, "fitted", {n});
     std::vector<Block> blocks;
     blocks.reserve(n);
     for (std::size_t i = 0; i < n; ++i) {
+        if (!(weights(i) > 0)) check.refuse("weights", "be more than 0", weights(i));
         Block current{values(i) * weights(i), weights(i), i + 1};
         while (!blocks.empty() && mean(blocks.back()) >= mean(current)) {
             current.weighted_sum += blocks.back().weighted_sum;
@@ -41,8 +43,10 @@ void pool_adjacent_violators(Vector values, Vector weights, OutVector fitted) {
 }
 
 }  // namespace
+}  // namespace hetcal
 
-void register_isotonic(nb::module_ &m) {
-    m.def("pool_adjacent_violators", &pool_adjacent_violators, nb::arg("values"),
+void register_isotonic(nanobind::module_ &m) {
+    namespace nb = nanobind;
+    m.def("pool_adjacent_violators", &hetcal::pool_adjacent_violators, nb::arg("values"),
           nb::arg("weights"), nb::arg("fitted").noconvert());
 }

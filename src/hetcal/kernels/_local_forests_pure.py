@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.tree import DecisionTreeClassifier
 
+from hetcal.kernels._checks import expect
+from hetcal.kernels.parallel import n_threads
+
 NO_NEIGHBOURS, ONE_CLASS, NO_SCORE = 1, 2, 3  # as in hetcal.kernels.local_forests
 
 
@@ -22,7 +25,7 @@ def score_neighbourhoods(
 ) -> None:
     """Fill the outputs of :func:`hetcal.kernels.local_forests.local_forest_scores`."""
     tasks = [(i, j) for j in range(len(indptr) - 1) for i in range(len(draws))]
-    results = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
+    results = Parallel(n_jobs=n_threads(n_jobs), prefer="threads", return_as="generator")(
         delayed(_score_one)(
             X, draws[i], P, indices[indptr[j] : indptr[j + 1]], seeds, alphas, select
         )
@@ -41,6 +44,8 @@ def score_neighbourhoods(
 def _score_one(X, codes, P, members, seeds, alphas, select):
     """Score one neighbourhood: the values that are known, the status, the oob predictions."""
     n_classes = P.shape[1]
+    wanted = "indices must hold an item once in a neighbourhood"
+    expect(len(np.unique(members)) == len(members), "local_forest_scores", wanted, "one twice")
     if len(members) == 0:
         return {}, NO_NEIGHBOURS, np.empty((0, n_classes))
     present, y = np.unique(codes[members], return_inverse=True)

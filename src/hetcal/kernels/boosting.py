@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from hetcal.kernels._backend import native
+from hetcal.kernels._checks import aligned, check_indices, expect
 from hetcal.kernels.parallel import n_threads
 
 Matrix = NDArray[np.float64]
@@ -168,10 +169,14 @@ class AdditiveTrees:
         X = np.ascontiguousarray(X, dtype=np.float64)
         scores = np.repeat(self.start[None, :], X.shape[0], axis=0)
         core = native()
+        if core is None:
+            _check_trees(self, X.shape[1])
+        column, threshold, value = aligned(self.column, self.threshold, self.value)
+        X, scores = aligned(X, scores)
         add = _add_leaves_pure if core is None else core.add_boosted_leaves
         for begin in range(0, X.shape[0], _BLOCK_ROWS):
             rows = slice(begin, begin + _BLOCK_ROWS)
-            add(X[rows], self.column, self.threshold, self.value, scores[rows])
+            add(X[rows], column, threshold, value, scores[rows])
         return _probabilities(scores.T).T
 
 
@@ -272,6 +277,19 @@ def _gains(G: Matrix, H: Matrix, l2: float, least_mass: float) -> Matrix:
     gain = left * left / (left_mass + l2) + right * right / (right_mass + l2)
     gain = gain - both * both / (mass + l2)
     return np.where((left_mass >= least_mass) & (right_mass >= least_mass), gain, -np.inf)
+
+
+def _check_trees(trees: AdditiveTrees, n_columns: int) -> None:
+    T, S, n_nodes = trees.column.shape
+    who = "add_boosted_leaves"
+    expect((n_nodes + 1) & n_nodes == 0, who, "trees must have 2**depth - 1 nodes", n_nodes)
+    for name, array, shape in (
+        ("threshold", trees.threshold, (T, S, n_nodes)),
+        ("value", trees.value, (T, S, n_nodes + 1)),
+        ("start", trees.start, (S,)),
+    ):
+        expect(array.shape == shape, who, f"{name} must have shape {shape}", array.shape)
+    check_indices(who, "column", trees.column, n_columns)
 
 
 def _add_leaves_pure(

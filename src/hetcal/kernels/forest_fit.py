@@ -11,7 +11,8 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import check_random_state
 
 from hetcal.kernels._backend import native
-from hetcal.kernels.forest_model import Forest, assemble, from_sklearn
+from hetcal.kernels._checks import aligned, check_indices, check_length, expect
+from hetcal.kernels.forest_model import MOST_NODES, Forest, assemble, from_sklearn
 from hetcal.kernels.parallel import n_threads, n_workers, pieces, spread
 
 _LARGEST = 1e30
@@ -73,7 +74,10 @@ def fit_forest(
     if Z.dtype != np.float32:
         # Huge values keep their sign, which is all that a split needs; sums over rows stay finite.
         Z = np.clip(Z, -_LARGEST, _LARGEST).astype(np.float32)
-    codes = np.ascontiguousarray(codes, dtype=np.int32)
+    codes = np.require(codes, np.int32, ["C", "A"])
+    check_length("fit_forest", "codes", codes, len(Z))
+    check_indices("fit_forest", "codes", codes, n_classes)
+    (Z,) = aligned(Z)
     core = native()
     if core is not None and _core_takes(Z, sample_weight, min_samples_leaf):
         settings = (
@@ -91,7 +95,7 @@ def fit_forest(
         bootstrap=bootstrap,
         min_samples_leaf=min_samples_leaf,
         random_state=random_state,
-        n_jobs=n_jobs,
+        n_jobs=n_threads(n_jobs),
     )
     return from_sklearn(forest.fit(Z, codes, sample_weight=sample_weight))
 
@@ -191,6 +195,8 @@ def _joined(
     parts: list[tuple[Sequence[NDArray], NDArray[np.int64]]],
 ) -> tuple[list[NDArray], NDArray[np.int64]]:
     """Put the nodes of several lists of trees into one; children are places in it."""
+    n_nodes = sum(int(offset[-1]) for _, offset in parts)
+    expect(n_nodes <= MOST_NODES, "fit_forest", f"trees may have {MOST_NODES} nodes", n_nodes)
     columns: list[list[NDArray]] = []
     offset = [np.zeros(1, dtype=np.int64)]
     for (feature, threshold, left, right, missing_left), tree_offset in parts:

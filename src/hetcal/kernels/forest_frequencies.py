@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from hetcal.kernels._checks import check_indices, check_length
 from hetcal.kernels.forest_model import Forest
 from hetcal.kernels.forest_vote import LeafMass
 
@@ -33,6 +34,9 @@ def leaf_frequencies(
         Weight of each item.
     """
     n_items, n_trees = leaves.shape
+    check_indices("leaf_frequencies", "leaves", leaves, forest.n_leaves)
+    check_length("leaf_frequencies", "codes", codes, n_items)
+    check_indices("leaf_frequencies", "codes", codes, n_classes)
     drawn = np.ones((n_items, n_trees)) if forest.in_bag is None else forest.in_bag.T.astype(float)
     if weight is not None:
         drawn = drawn * weight[:, None]

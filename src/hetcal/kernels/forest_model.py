@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal.kernels._backend import native
+from hetcal.kernels._checks import aligned, check_indices, check_length, check_trees, expect
+
+MOST_NODES = 2**31 - 1  # children are places in arrays of int32
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +60,12 @@ class Forest:
         return (len(self.left) + self.n_trees) // 2
 
     @cached_property
-    def packed(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Nodes and roots in the layout of the compiled core (made once, when first needed)."""
+    def packed(self) -> Any:
+        """The forest of the compiled core: checked and copied once, when first needed."""
         core = native()
         if core is None:
             raise RuntimeError("Forest.packed belongs to the compiled core, which is switched off.")
-        nodes = np.empty((len(self.left), 4), dtype=np.int32)
-        roots = np.empty(self.n_trees, dtype=np.int32)
-        core.pack_forest(
+        nodes = aligned(
             self.feature,
             self.threshold,
             self.left,
@@ -72,14 +73,25 @@ class Forest:
             self.missing_left,
             self.leaf_index,
             self.tree_offset,
-            nodes,
-            roots,
         )
-        return nodes, roots
+        return core.PackedForest(*nodes, self.n_features)
+
+    @cached_property
+    def checked(self) -> Forest:
+        """The forest itself, checked once, for the pure twin."""
+        expect(self.n_features >= 1, "Forest", "n_features must be 1 or more", self.n_features)
+        check_trees(
+            "Forest", self.feature, self.left, self.right, self.tree_offset, self.n_features
+        )
+        for name in ("threshold", "missing_left", "leaf_index"):
+            check_length("Forest", name, getattr(self, name), len(self.left))
+        check_indices("Forest", "leaf_index", self.leaf_index[self.left < 0], self.n_leaves)
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the packed copy behind: it can be made again."""
-        return {name: value for name, value in self.__dict__.items() if name != "packed"}
+        """Leave behind what can be made again."""
+        made = ("packed", "checked")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
 
 
 def assemble(
@@ -93,6 +105,7 @@ def assemble(
     in_bag: NDArray[np.uint8] | None,
 ) -> Forest:
     """Return a Forest from node arrays (children counted over all trees); number its leaves."""
+    expect(len(left) <= MOST_NODES, "Forest", f"at most {MOST_NODES} nodes", len(left))
     is_leaf = left < 0
     leaf_index = np.where(is_leaf, np.cumsum(is_leaf) - 1, -1)
     return Forest(

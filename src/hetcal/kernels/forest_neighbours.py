@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal.kernels._backend import native
+from hetcal.kernels._checks import aligned, check_indices, check_length, check_starts, expect
 from hetcal.kernels.forest_model import Forest
 from hetcal.kernels.forest_vote import apply, indicator
 from hetcal.kernels.parallel import n_threads
@@ -48,17 +49,32 @@ class LeafItems:
     n_trees: Vector | None = None
 
     @cached_property
-    def big_leaves(self) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        """Leaves with many items as bit sets, for the compiled core (made when first needed)."""
+    def compiled(self) -> Any:
+        """The index of the compiled core: checked and copied once, when first needed."""
         core = native()
         if core is None:
-            raise RuntimeError("LeafItems.big_leaves belongs to the compiled core, now off.")
-        bit_row = np.empty(len(self.indptr) - 1, dtype=np.int32)
-        n_big = core.number_big_leaves(self.indptr, self.n_items, bit_row)
-        n_blocks = -(-self.n_items // core.ITEMS_PER_BIT_BLOCK)
-        bits = np.zeros((n_big, n_blocks * core.ITEMS_PER_BIT_BLOCK // 64), dtype=np.uint64)
-        core.fill_bit_sets(self.indptr, self.items, bit_row, bits)
-        return bit_row, bits
+            raise RuntimeError("LeafItems.compiled belongs to the compiled core, now off.")
+        indptr, items, n_trees = aligned(self.indptr, self.items, self.n_trees)
+        return core.LeafIndex(indptr, items, self.n_items, n_trees)
+
+    @cached_property
+    def checked(self) -> LeafItems:
+        """The index itself, checked once, for the pure twin."""
+        check_starts("LeafItems", "indptr", self.indptr, len(self.items))
+        check_indices("LeafItems", "items", self.items, self.n_items)
+        starts = np.zeros(len(self.items) + 1, dtype=bool)
+        starts[self.indptr] = True
+        rising = self.items[1:] > self.items[:-1]
+        expect(
+            (rising | starts[1:-1]).all(),
+            "LeafItems",
+            "items must rise in every leaf",
+            "an item that comes late or twice",
+        )
+        if self.n_trees is not None:
+            check_length("LeafItems", "n_trees", self.n_trees, self.n_items)
+            expect((self.n_trees >= 0).all(), "LeafItems", "n_trees must be 0 or more", "others")
+        return self
 
     def only(self, chosen: NDArray[np.bool_]) -> LeafItems:
         """Return the index without the items that were not chosen; their numbers stay the same."""
@@ -67,8 +83,9 @@ class LeafItems:
         return LeafItems(before[self.indptr], self.items[kept], self.n_items, self.n_trees)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the bit sets behind: they can be made again."""
-        return {name: value for name, value in self.__dict__.items() if name != "big_leaves"}
+        """Leave behind what can be made again."""
+        made = ("compiled", "checked")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,16 +113,18 @@ def build_index(n_leaves: int, leaves: NDArray[np.int32], voters: str = "all") -
     With ``voters="counted"`` some leaves may be -1 and each item is counted over its own trees only
     (out-of-bag voters: pass the result of :func:`out_of_bag_leaves`).
     """
-    leaves = np.ascontiguousarray(leaves, dtype=np.int32)
+    (leaves,) = aligned(np.ascontiguousarray(leaves, dtype=np.int32))
+    counted = (leaves >= 0).sum(axis=1).astype(np.float64) if voters == "counted" else None
     core = native()
     if core is None:
         by_leaf = indicator(leaves, n_leaves).T.tocsr()
         by_leaf.sort_indices()
         indptr, items = by_leaf.indptr.astype(np.int64), by_leaf.indices.astype(np.int32)
-    else:
-        indptr, items = core.invert_leaves(leaves, n_leaves)
-    counted = (leaves >= 0).sum(axis=1).astype(np.float64) if voters == "counted" else None
-    return LeafItems(indptr, items, len(leaves), counted)
+        return LeafItems(indptr, items, len(leaves), counted)
+    compiled = core.LeafIndex.from_leaves(leaves, n_leaves, counted)
+    index = LeafItems(compiled.indptr, compiled.items, len(leaves), counted)
+    index.__dict__["compiled"] = compiled  # its arrays are the compiled ones: nothing is held twice
+    return index
 
 
 def out_of_bag_leaves(forest: Forest, leaves: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -133,7 +152,7 @@ class Queries:
 
 def queries_from_leaves(leaves: NDArray[np.int32], left_out: NDArray[Any] | None = None) -> Queries:
     """Return queries from leaves; the trees that count for a row are those with a leaf >= 0."""
-    leaves = np.ascontiguousarray(leaves, dtype=np.int32)
+    (leaves,) = aligned(np.ascontiguousarray(leaves, dtype=np.int32))
     if left_out is None:
         left_out = np.empty(0, dtype=np.int32)
     n_trees = np.maximum((leaves >= 0).sum(axis=1), 1).astype(np.float64)
@@ -203,26 +222,34 @@ def neighbour_vote(
         At most so many voters per row, the nearest, ties in order of item.
     """
     threshold = _per_row(threshold, len(queries.leaves))
+    expect((n_neighbors or 0) >= 0, "neighbour_vote", "n_neighbors must be positive", n_neighbors)
     if weight is not None:
         weight = np.ascontiguousarray(weight, dtype=np.float64)
+        check_length("neighbour_vote", "weight", weight, index.n_items)
         if not weight.all():
             index = index.only(weight > 0)
-    codes = np.ascontiguousarray(codes, dtype=np.int32)
+    codes, weight = aligned(np.ascontiguousarray(codes, dtype=np.int32), weight)
     votes = np.zeros((len(queries.leaves), n_classes))
     sums = np.zeros((len(queries.leaves), 2))
     for rows in _chunks(len(votes), index.n_items):
         part = queries.part(rows)
         core = native()
         if core is None:
+            check_length("neighbour_vote", "codes", codes, index.n_items)
+            check_indices("neighbour_vote", "codes", codes, n_classes)
+            expect(power == power, "neighbour_vote", "power must be a number", power)
+            expect(
+                not np.isnan(threshold).any(), "neighbour_vote", "threshold must be numbers", "NaN"
+            )
             S = _similarity_pure(index, part)
             votes[rows], sums[rows] = _vote_pure(
                 S, codes, n_classes, weight, threshold[rows], power, n_neighbors
             )
         else:
-            core.neighbour_vote(
-                *_core_arguments(index, part),
+            index.compiled.vote(
+                *_core_arguments(part),
                 codes,
-                np.empty(0) if weight is None else weight,
+                weight,
                 threshold[rows],
                 float(power),
                 int(n_neighbors or 0),
@@ -248,8 +275,8 @@ def top_items(
         if core is None:
             nearest[rows], similarity[rows] = _top_pure(_similarity_pure(index, part), top)
         else:
-            core.nearest_items(
-                *_core_arguments(index, part),
+            index.compiled.nearest(
+                *_core_arguments(part),
                 nearest[rows],
                 similarity[rows],
                 n_threads(n_jobs),
@@ -263,25 +290,26 @@ def pairwise(index: LeafItems, queries: Queries, n_jobs: int | None = 1) -> Matr
     if core is None:
         return _similarity_pure(index, queries)
     S = np.zeros((len(queries.leaves), index.n_items))
-    core.pairwise_similarity(*_core_arguments(index, queries), S, n_threads(n_jobs))
+    index.compiled.pairwise(*_core_arguments(queries), S, n_threads(n_jobs))
     return S
 
 
-def _core_arguments(index: LeafItems, queries: Queries) -> tuple[Any, ...]:
-    item_trees = np.empty(0) if index.n_trees is None else index.n_trees
-    return (
-        queries.leaves,
-        queries.n_trees,
-        item_trees,
-        queries.left_out,
-        index.indptr,
-        index.items,
-        *index.big_leaves,
-        index.n_items,
-    )
+def _core_arguments(queries: Queries) -> tuple[Any, ...]:
+    left_out = queries.left_out if len(queries.left_out) else None
+    return queries.leaves, queries.n_trees, left_out
+
+
+def _check_queries(index: LeafItems, queries: Queries) -> None:
+    check_length("Queries", "n_trees", queries.n_trees, len(queries.leaves))
+    expect((queries.n_trees > 0).all(), "Queries", "n_trees must be more than 0", "others")
+    if len(queries.left_out):
+        check_length("Queries", "left_out", queries.left_out, len(queries.leaves))
+        check_indices("Queries", "left_out", queries.left_out, index.n_items, or_negative=True)
 
 
 def _similarity_pure(index: LeafItems, queries: Queries) -> Matrix:
+    index = index.checked
+    _check_queries(index, queries)
     n_leaves = len(index.indptr) - 1
     by_leaf = _item_indicator(index, n_leaves)
     shared = (indicator(queries.leaves, n_leaves) @ by_leaf).toarray()

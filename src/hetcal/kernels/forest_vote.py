@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal.kernels._backend import native
+from hetcal.kernels._checks import aligned, check_indices, check_length, check_starts, expect
 from hetcal.kernels.forest_model import Forest
 from hetcal.kernels.parallel import n_threads
 
@@ -57,9 +58,13 @@ class LeafMass:
 
     def matrix(self) -> Any:
         """Return the weights as a matrix of shape (n_leaves, n_classes), dense or sparse."""
-        if self.indptr is None:
-            return self.values
         shape = (self.n_leaves, self.n_classes)
+        if self.indptr is None or self.classes is None:
+            expect(self.values.shape == shape, "LeafMass", f"values must be {shape}", shape)
+            return self.values
+        check_starts("LeafMass", "indptr", self.indptr, len(self.values))
+        check_length("LeafMass", "classes", self.classes, len(self.values))
+        check_indices("LeafMass", "classes", self.classes, self.n_classes)
         return sparse.csr_array((self.values, self.classes, self.indptr), shape=shape)
 
     def toarray(self) -> NDArray[np.float64]:
@@ -77,7 +82,7 @@ def apply(forest: Forest, Z: NDArray[Any], n_jobs: int | None = 1) -> NDArray[np
         if core is None:
             leaves[rows] = _apply_pure(forest, Z[rows])
         else:
-            core.apply_forest(*forest.packed, Z[rows], leaves[rows], n_threads(n_jobs))
+            forest.packed.apply(Z[rows], leaves[rows], n_threads(n_jobs))
     return leaves
 
 
@@ -91,19 +96,19 @@ def vote(
     """
     Z = _as_rows(forest, Z)
     core = native()
+    values, indptr, classes = aligned(mass.values, mass.indptr, mass.classes)
     votes = np.zeros((len(Z), mass.n_classes))
     for rows in _chunks(len(Z), core):
         if core is None:
             votes[rows] = vote_leaves(_apply_pure(forest, Z[rows]), mass)
         elif mass.indptr is None:
-            core.vote_dense(*forest.packed, Z[rows], mass.values, votes[rows], n_threads(n_jobs))
+            forest.packed.vote_dense(Z[rows], values, votes[rows], n_threads(n_jobs))
         else:
-            core.vote_sparse(
-                *forest.packed,
+            forest.packed.vote_sparse(
                 Z[rows],
-                mass.indptr,
-                mass.classes,
-                mass.values,
+                indptr,
+                classes,
+                values,
                 votes[rows],
                 n_threads(n_jobs),
             )
@@ -139,20 +144,24 @@ def leaf_class_mass(
     leaves = np.ascontiguousarray(leaves, dtype=np.int32)
     codes = np.ascontiguousarray(codes, dtype=np.int32)
     weight = np.ones(len(leaves)) if weight is None else np.ascontiguousarray(weight, np.float64)
+    leaves, codes, weight = aligned(leaves, codes, weight)
     core = native()
     if core is None:
+        check_length("leaf_class_mass", "codes", codes, len(leaves))
+        check_length("leaf_class_mass", "weight", weight, len(leaves))
+        check_indices("leaf_class_mass", "codes", codes, n_classes)
         return _leaf_class_mass_pure(n_leaves, leaves, codes, n_classes, weight)
     if n_classes <= _DENSE_CLASSES:
         values = np.zeros((n_leaves, n_classes))
         core.leaf_mass_dense(leaves, codes, weight, values)
         return LeafMass(n_classes, values)
-    indptr, items = core.invert_leaves(leaves, n_leaves)
-    indptr, classes, values = core.leaf_mass_sparse(indptr, items, codes, weight, n_classes)
+    indptr, classes, values = core.leaf_mass_sparse(leaves, codes, weight, n_leaves, n_classes)
     return LeafMass(n_classes, values, indptr, classes)
 
 
 def indicator(leaves: NDArray[np.int32], n_leaves: int) -> sparse.csr_array:
     """Return the sparse matrix with a one where a row reached a leaf, shape (n_rows, n_leaves)."""
+    check_indices("indicator", "leaves", leaves, n_leaves, or_negative=True)
     counted = leaves >= 0
     indptr = np.concatenate(([0], np.cumsum(counted.sum(axis=1))))
     indices = leaves[counted]
@@ -176,6 +185,7 @@ def _apply_pure(forest: Forest, Z: NDArray[Any]) -> NDArray[np.int32]:
     """Walk all rows through all trees, one level at a time."""
     with np.errstate(over="ignore"):  # beyond float32 a value is infinite and goes right or left
         Z = Z.astype(np.float32, copy=False)
+    forest = forest.checked
     node = np.tile(forest.tree_offset[:-1], (len(Z), 1)).ravel()
     row = np.repeat(np.arange(len(Z)), forest.n_trees)
     walking = np.flatnonzero(forest.left[node] >= 0)
@@ -191,7 +201,7 @@ def _apply_pure(forest: Forest, Z: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def _as_rows(forest: Forest, Z: NDArray[Any]) -> NDArray[Any]:
-    Z = np.asarray(Z)
+    (Z,) = aligned(np.asarray(Z))
     if Z.dtype not in (np.float32, np.float64):
         Z = Z.astype(np.float64)
     if Z.ndim != 2 or Z.shape[1] != forest.n_features:

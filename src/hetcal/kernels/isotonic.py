@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal.kernels._backend import native
+from hetcal.kernels._checks import aligned, check_length, expect
 
 Vector = NDArray[np.float64]
 
@@ -52,8 +53,12 @@ def pool_adjacent_violators(values: Vector, weights: Vector) -> Vector:
     """Return the non-decreasing weighted least-squares fit to ``values`` (weights > 0)."""
     values = np.ascontiguousarray(values, dtype=np.float64)
     weights = np.ascontiguousarray(weights, dtype=np.float64)
+    values, weights = aligned(values, weights)
     core = native()
     if core is None:
+        check_length("pool_adjacent_violators", "weights", weights, len(values))
+        good = (weights > 0).all()
+        expect(good, "pool_adjacent_violators", "weights must be more than 0", "others")
         return _pool_adjacent_violators_pure(values, weights)
     fitted = np.empty_like(values)
     core.pool_adjacent_violators(values, weights, fitted)

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from hetcal.kernels._backend import native
+from hetcal.kernels._checks import aligned, check_starts, expect
 from hetcal.kernels.neighbourhoods import take_neighbourhoods
 from hetcal.kernels.parallel import n_threads, n_workers, pieces, spread
 
@@ -40,6 +41,7 @@ PAPER_ALPHAS.flags.writeable = False
 
 _MOST_ITEMS = 65_535  # the compiled core counts items and codes in 16 bits
 _MOST_CLASSES = 1024
+_MOST_CELLS = 2**32 - 1  # and the values of a neighbourhood in 32
 
 
 @dataclass(frozen=True)
@@ -152,15 +154,16 @@ def local_forest_scores(
     >>> scores.hh.round(1), scores.n_neighbors
     (array([0.5]), array([8]))
     """
-    X = np.ascontiguousarray(X, dtype=np.float32)
-    P = np.ascontiguousarray(P, dtype=np.float64)
+    X = np.require(X, np.float32, ["C", "A"])
+    P = np.require(P, np.float64, ["C", "A"])
     codes = np.asarray(codes)
     several = codes.ndim == 2
-    draws = np.ascontiguousarray(np.atleast_2d(codes), dtype=np.int32)
-    indptr = np.ascontiguousarray(indptr, dtype=np.int64)
-    indices = np.ascontiguousarray(indices, dtype=np.int64)
-    alphas = np.ascontiguousarray(alphas, dtype=np.float64)
+    draws = np.require(np.atleast_2d(codes), np.int32, ["C", "A"])
+    indptr = np.require(indptr, np.int64, ["C", "A"])
+    indices = np.require(indices, np.int64, ["C", "A"])
+    alphas = np.require(alphas, np.float64, ["C", "A"])
     _check_input(X, draws, n_classes, P, indptr, indices, alphas, select, mode)
+    expect(n_estimators >= 1, "local_forest_scores", "n_estimators must be positive", n_estimators)
     seeds = _tree_seeds(random_state, n_estimators)
 
     # Saturated probabilities share their neighbours to the last item; one forest serves them all.
@@ -215,7 +218,8 @@ class _Forests:
         oob = None
         if self.return_oob:
             oob = np.full((len(draws), len(indices), self.n_classes), np.nan)
-        how = self.seeds, self.alphas
+        seeds, alphas = aligned(self.seeds, self.alphas)
+        how = seeds, alphas
         core = _core_for(X, self.n_classes)
         if core is None:
             from hetcal.kernels._local_forests_pure import score_neighbourhoods
@@ -304,6 +308,8 @@ def _core_for(X: NDArray[np.float32], n_classes: int) -> ModuleType | None:
         reason = f"more than {_MOST_ITEMS} calibration items"
     elif n_classes > _MOST_CLASSES:
         reason = f"more than {_MOST_CLASSES} classes"
+    elif X.size > _MOST_CELLS:
+        reason = f"more than {_MOST_CELLS} values in X"
     elif not np.isfinite(X).all():
         reason = "missing values in X"
     if reason is None:
@@ -319,23 +325,18 @@ def _core_for(X: NDArray[np.float32], n_classes: int) -> ModuleType | None:
 
 def _check_input(X, draws, n_classes, P, indptr, indices, alphas, select, mode) -> None:
     n = len(X)
-    if X.ndim != 2 or P.shape != (n, n_classes) or draws.shape[1] != n:
+    if X.ndim != 2 or X.shape[1] == 0 or P.shape != (n, n_classes) or draws.shape[1] != n:
         raise ValueError(
             f"X, codes and P must describe the same items and classes; got X {X.shape}, "
             f"codes {draws.shape}, P {P.shape} and n_classes={n_classes}."
         )
     if draws.size and not (draws.min() >= 0 and draws.max() < n_classes):
         raise ValueError(f"codes must lie in range({n_classes}); encode the labels first.")
-    if (
-        len(indptr) == 0
-        or indptr[0] != 0
-        or indptr[-1] != len(indices)
-        or (np.diff(indptr) < 0).any()
-    ):
-        raise ValueError("indptr must rise from 0 to len(indices).")
+    check_starts("local_forest_scores", "indptr", indptr, len(indices))
     if len(indices) and not (indices.min() >= 0 and indices.max() < n):
         raise ValueError(f"indices must lie in range({n}), the calibration items.")
-    if alphas.ndim != 1 or len(alphas) == 0 or (np.diff(alphas) <= 0).any() or alphas[0] < 0:
+    rising = alphas.ndim == 1 and len(alphas) and (alphas[1:] > alphas[:-1]).all()
+    if not (rising and alphas[0] >= 0):
         raise ValueError("alphas must be non-negative and strictly increasing.")
     if select not in ("accuracy", "brier"):
         raise ValueError(f"select must be 'accuracy' or 'brier'; got {select!r}.")

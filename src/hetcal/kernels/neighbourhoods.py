@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from hetcal._compat import neighbour_search
+from hetcal.kernels._checks import check_indices, check_starts
 
 Matrix = NDArray[np.float64]
 Indexes = NDArray[np.int64]
@@ -202,6 +203,8 @@ def merge_overlapping(
     >>> merge_overlapping(np.array([0, 3, 6, 8]), np.array([0, 1, 2, 2, 1, 0, 3, 4]), 5)
     (array([0, 2]), array([0, 0, 1]))
     """
+    check_starts("merge_overlapping", "indptr", indptr, len(indices))
+    check_indices("merge_overlapping", "indices", indices, n_items)
     n_sets = len(indptr) - 1
     members = sparse.csr_matrix(
         (np.ones(len(indices), np.int32), indices, indptr), shape=(n_sets, n_items)
@@ -241,6 +244,7 @@ def take_neighbourhoods(
     >>> take_neighbourhoods(np.array([0, 2, 3, 5]), np.array([7, 8, 9, 5, 6]), np.array([2, 0]))
     (array([0, 2, 4]), array([5, 6, 7, 8]))
     """
+    check_starts("take_neighbourhoods", "indptr", indptr, len(indices))
     size = np.diff(indptr)[which]
     taken = np.zeros(len(which) + 1, np.int64)
     np.cumsum(size, out=taken[1:])

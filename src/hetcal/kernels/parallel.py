@@ -19,20 +19,21 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike
 
 from hetcal.kernels._backend import native
+from hetcal.kernels._checks import aligned
 
 _Result = TypeVar("_Result")
 _PIECES_PER_WORKER = 4  # so that workers that had easy pieces can take others
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return how many threads a kernel may use here.
+    """Return how many threads a kernel may use here: never more than this machine has cores.
 
-    Workers elsewhere are no reason for more threads than this machine has cores; a task that runs
-    in a worker itself has one core.
+    A file or a user may ask for thousands, a cluster may have more workers than this machine has
+    cores; a task that runs in a worker itself has one core.
     """
-    if n_jobs == 1 or not _other_processes():
-        return effective_n_jobs(n_jobs)
-    if _inside_dask():
+    if n_jobs == 1:
+        return 1
+    if _other_processes() and _inside_dask():
         return 1
     return min(effective_n_jobs(n_jobs), cpu_count())
 
@@ -84,7 +85,7 @@ def _in_worker(function: Callable[..., _Result], compiled: bool, *arguments: Any
             "does the opposite, and the results would differ. Install the same hetcal on all "
             "machines, or set HETCAL_CORE=pure everywhere."
         )
-    return function(*arguments)
+    return function(*aligned(*arguments))
 
 
 def _other_processes() -> bool:

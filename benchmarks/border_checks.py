@@ -1,0 +1,135 @@
+"""Processor time of the kernels of two versions of hetcal, side by side.
+
+Shows what a change of the compiled core costs, for example its checks of what it is given: both
+versions do the same work in turn, each in a process of its own, and the least time of each counts.
+
+    python benchmarks/border_checks.py --before ../older/src --after src
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+
+def tasks() -> dict[str, Callable[[], object]]:
+    """Return the work by name, all of it ready to be timed."""
+    from hetcal.kernels import forest as kernel
+    from hetcal.kernels.boosting import Boosting
+    from hetcal.kernels.isotonic import pool_adjacent_violators
+    from hetcal.kernels.local_forests import local_forest_scores
+    from hetcal.kernels.neighbourhoods import hellinger_balls
+
+    rng = np.random.default_rng(0)
+    n, d = 10_000, 20
+    X, new = rng.normal(size=(n, d)), rng.normal(size=(n, d))
+    two, ten = rng.integers(0, 2, n), (X[:, 0] * 3).astype(int) % 10
+    forest, many = (kernel.fit_forest(X, y, k) for y, k in ((two, 2), (ten, 10)))
+    leaves, their = kernel.apply(forest, X), kernel.apply(many, X)
+    dense = kernel.leaf_class_mass(forest.n_leaves, leaves, two, 2)
+    sparse = kernel.leaf_class_mass(many.n_leaves, their, ten, 10)
+    index = kernel.build_index(forest.n_leaves, leaves)
+    rows = kernel.queries_from_leaves(kernel.apply(forest, new[:1000]))
+    one_row = kernel.queries_from_leaves(rows.leaves[:1])
+    sorted_up = np.sort(rng.random(n)) + rng.normal(size=n) / 10
+    P = rng.dirichlet([2, 2], 500)
+    balls = hellinger_balls(P, P[:40])
+    boosting = Boosting(n_rounds=20)
+    boosted = Boosting(n_rounds=100).fit(X[:2000], ten[:2000])
+    return {
+        "fit, 2 classes": lambda: kernel.fit_forest(X, two, 2, n_estimators=5),
+        "fit, 10 classes": lambda: kernel.fit_forest(X, ten, 10, n_estimators=5),
+        "leaves of 10 000 rows": lambda: kernel.apply(forest, new),
+        "leaves of 1 row": lambda: kernel.apply(forest, new[:1]),
+        "votes, 2 classes": lambda: kernel.vote(forest, new, dense),
+        "votes, 10 classes": lambda: kernel.vote(many, new, sparse),
+        "votes, 2 classes, 1 row": lambda: kernel.vote(forest, new[:1], dense),
+        "votes, 10 classes, 1 row": lambda: kernel.vote(many, new[:1], sparse),
+        "leaf sums, 2 classes": lambda: kernel.leaf_class_mass(forest.n_leaves, leaves, two, 2),
+        "leaf sums, 10 classes": lambda: kernel.leaf_class_mass(many.n_leaves, their, ten, 10),
+        "index": lambda: kernel.pairwise(kernel.build_index(forest.n_leaves, leaves), one_row),
+        "votes of similar items": lambda: kernel.neighbour_vote(index, rows, two, 2, power=2.0),
+        "votes of similar items, 1 row": lambda: kernel.neighbour_vote(
+            index, one_row, two, 2, power=2.0
+        ),
+        "votes of 50 nearest": lambda: kernel.neighbour_vote(index, rows, two, 2, n_neighbors=50),
+        "nearest items": lambda: kernel.top_items(index, rows, 10),
+        "isotonic": lambda: pool_adjacent_violators(sorted_up, np.ones(n)),
+        "boosting, fit": lambda: boosting.fit(X[:2000], ten[:2000]),
+        "boosting, 2000 rows": lambda: boosted.predict_proba(new[:2000]),
+        "boosting, 1 row": lambda: boosted.predict_proba(new[:1]),
+        "local forests": lambda: local_forest_scores(
+            X[:500], two[:500], 2, P, *balls, n_estimators=20
+        ),
+    }
+
+
+def seconds(work: Callable[[], object], at_least: float = 0.02) -> float:
+    """Return the processor time of one call, from as many as take some time."""
+    calls, started = 0, time.process_time()
+    while (taken := time.process_time() - started) < at_least:
+        work()
+        calls += 1
+    return taken / calls
+
+
+def serve() -> None:
+    """Time the task that each line of the input names."""
+    ready = tasks()
+    for line in sys.stdin:
+        print(json.dumps(seconds(ready[json.loads(line)])), flush=True)
+
+
+class Version:
+    """A version of hetcal in a process of its own."""
+
+    def __init__(self, source: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--serve"],
+            env={**os.environ, "PYTHONPATH": str(source.resolve()), "HETCAL_CORE": "native"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def seconds(self, name: str) -> float:
+        """Have the task timed there."""
+        self.process.stdin.write(json.dumps(name) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--before", type=Path, help="source folder of one version, built in place")
+    parser.add_argument("--after", type=Path, help="and of the other")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--only", default="", help="only tasks whose name holds this")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        return serve()
+    before, after = Version(options.before), Version(options.after)
+    print(f"{'':32s}{'before':>10s}{'after':>10s}{'change':>9s}")
+    total = np.zeros(2)
+    for name in tasks():
+        if options.only not in name:
+            continue
+        times = [(before.seconds(name), after.seconds(name)) for _ in range(options.rounds)]
+        least = np.min(times, axis=0)
+        total += np.log(least)
+        shown = "".join(f"{1e6 * t:9.0f} " for t in least)
+        print(f"{name:32s}{shown}{least[1] / least[0] - 1:+8.1%}   (microseconds)", flush=True)
+    return None
+
+
+if __name__ == "__main__":
+    main()
