@@ -655,8 +655,8 @@ def used_calibrator(calibrator: Any, rng: np.random.Generator) -> str:
         if name == "support" and isinstance(said, np.ndarray) and not (said >= 0).all():
             return f"failed: support {said}"
     attempt(lambda: getattr(calibrator, "out_of_sample_proba_", None))
-    if hasattr(calibrator, "honest_support"):
-        attempt(calibrator.honest_support)
+    if hasattr(calibrator, "out_of_sample_support"):
+        attempt(calibrator.out_of_sample_support)
     return saved_again(calibrator)
 
 

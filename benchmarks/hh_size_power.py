@@ -23,7 +23,7 @@ from scipy import special
 
 from hetcal.data import Folds
 from hetcal.datasets import make_hidden_heterogeneity
-from hetcal.heterogeneity import honest
+from hetcal.heterogeneity import out_of_bag
 from hetcal.heterogeneity.cells import net_of_cells
 from hetcal.heterogeneity.direction import studentised
 from hetcal.heterogeneity.global_map import CrossFittedMap
@@ -38,10 +38,10 @@ LEVEL = 0.05
 
 def p_values(X, codes, P, *, n_null, seed=0, min_neighbors=20):
     """Test the whole set and the net's cells: `HiddenHeterogeneity.fit` without local forests."""
-    items = honest.Items(P, codes, np.ones(len(codes)), None)
+    items = out_of_bag.Items(P, codes, np.ones(len(codes)), None)
     log_proba = log_probabilities(P, zero_floor(P))
     folds = Folds.make(len(codes), 5, seed=[seed, 0])
-    draws = honest.NullDraws(
+    draws = out_of_bag.NullDraws(
         items,
         np.hstack([X, log_proba]).astype(np.float32),
         CrossFittedMap(log_proba, codes, items.weight, folds),
@@ -53,7 +53,7 @@ def p_values(X, codes, P, *, n_null, seed=0, min_neighbors=20):
     balls = net_of_cells(P, 0.1, "net")
     balls = balls.subset(np.flatnonzero(balls.sizes >= min_neighbors))
     T = studentised(draws.terms, draws.variances, balls.membership(np.ones(len(codes))), None)
-    return honest.whole_set_test(items, draws)[1], null_p_values(T[:, 0], T[:, 1:]), balls
+    return out_of_bag.whole_set_test(items, draws)[1], null_p_values(T[:, 0], T[:, 1:]), balls
 
 
 def oracle_p_value(data, codes):

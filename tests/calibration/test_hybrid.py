@@ -1,4 +1,4 @@
-"""The hybrid: honest, without leaks, never far from the global maps, better where it can be."""
+"""The hybrid: without leaks, never far from the global maps, better where it can be."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def brier_per_item(Q, data):
     return ((Q - (np.asarray(data.y)[:, None] == data.classes)) ** 2).sum(axis=1)
 
 
-# Boosting takes half of the time of a small fit; the tests of honesty ask it, the others need not.
+# Boosting takes half of the time of a small fit; the tests of leaks ask it, the others need not.
 QUICK = ["proximity", "forests", "neighbours", "kernel"]
 
 

@@ -275,7 +275,7 @@ def test_support_of_calibration_items_is_on_the_scale_of_new_ones(groups):
     hybrid = HybridCalibrator(["proximity"], n_estimators=5)
     hybrid.fit(X, data.y, y_proba=P, groups=groups)
     np.testing.assert_allclose(hybrid.support(X[:3], y_proba=P[:3]), 60)
-    support, n_trees = hybrid.honest_support(return_n_trees=True)
+    support, n_trees = hybrid.out_of_sample_support(return_n_trees=True)
     seen_by_all = np.zeros(60, bool) if n_trees is None else n_trees == 0
     np.testing.assert_allclose(support[~seen_by_all], 60)
 

@@ -119,8 +119,8 @@ def test_support_and_evidence_pass_through():
     _, support = kept.predict_proba(**new, return_support=True)
     np.testing.assert_array_equal(support, plain.support(**new))
     assert not hasattr(LabelPreserving(get_calibrator("platt")), "support")
-    honest = kept.out_of_sample_proba_
-    np.testing.assert_array_equal(honest.argmax(axis=1), data.y_proba.argmax(axis=1))
+    predicted = kept.out_of_sample_proba_
+    np.testing.assert_array_equal(predicted.argmax(axis=1), data.y_proba.argmax(axis=1))
 
 
 @pytest.mark.parametrize("calibrator", ["swc", "isotonic"])

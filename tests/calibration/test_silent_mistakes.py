@@ -136,8 +136,8 @@ def test_an_item_of_weight_zero_takes_no_place(data, kind, weights):
     assert (evidence.groupby("item").size() == 4).all()
     expected = alone.predict_proba(new_there, y_proba=P)
     np.testing.assert_allclose(calibrator.predict_proba(new, y_proba=P), expected, atol=1e-12)
-    honest = calibrator.out_of_sample_proba_[there]
-    np.testing.assert_allclose(honest, alone.out_of_sample_proba_, atol=1e-12)
+    predicted = calibrator.out_of_sample_proba_[there]
+    np.testing.assert_allclose(predicted, alone.out_of_sample_proba_, atol=1e-12)
 
 
 @pytest.mark.parametrize("options", [{"n_neighbors": 3}, {"power": 3.0}, {"heterogeneity": 0.4}])

@@ -116,9 +116,9 @@ def _assert_valid(calibrator, X, P):
         Q, support = calibrator.predict_proba(X, y_proba=P, return_support=True)
     except (ValueError, TypeError):
         return
-    honest = calibrator.out_of_sample_proba_
+    predicted = calibrator.out_of_sample_proba_
     low, high = calibrator.predict_interval(X, y_proba=P)
-    for rows in (Q, honest):
+    for rows in (Q, predicted):
         assert np.isfinite(rows).all()
         assert (rows >= 0).all()
         np.testing.assert_allclose(rows.sum(axis=1), 1, atol=1e-6)

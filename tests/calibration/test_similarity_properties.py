@@ -71,8 +71,8 @@ def test_rows_are_probabilities_and_support_is_bounded(name, seed, K, core):
         Q, support = calibrator.predict_proba(X_new, y_proba=P_new, return_support=True)
         size = calibrator.effective_sample_size(X_new, y_proba=P_new)
         low, high = calibrator.predict_interval(X_new, y_proba=P_new)
-        honest = calibrator.out_of_sample_proba_
-    for rows in (Q, honest):
+        predicted = calibrator.out_of_sample_proba_
+    for rows in (Q, predicted):
         assert (rows >= 0).all()
         np.testing.assert_allclose(rows.sum(axis=1), 1, atol=1e-9)
     assert (support >= 0).all()

@@ -176,9 +176,9 @@ def test_the_table_and_plain_values_agree(go_local):
 
 def test_gains_are_differences_of_honest_scores(go_local, hidden):
     e = go_local.evidence
-    honest = e.hybrid.out_of_sample_proba_
+    predicted = e.hybrid.out_of_sample_proba_
     truth = np.eye(2)[hidden.y]
-    brier = ((honest - truth) ** 2).sum(axis=1).mean()
+    brier = ((predicted - truth) ** 2).sum(axis=1).mean()
     assert e.reference_brier - e.local_gain.value == pytest.approx(brier)
     assert e.brier - e.global_gain.value == pytest.approx(e.best_map_brier)
     assert go_local.expected_brier == pytest.approx(brier)

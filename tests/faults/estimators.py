@@ -124,7 +124,7 @@ def _similarity(unfitted: Any) -> Case:
     asks = {
         "pairwise": lambda s: s.pairwise(Z),
         "neighbours": lambda s: astuple(s.neighbours(Z, 5)),
-        "honest_pairwise": lambda s: s.honest_pairwise(slice(0, 20)),
+        "out_of_sample_pairwise": lambda s: s.out_of_sample_pairwise(slice(0, 20)),
         "n_items_": lambda s: str(s.n_items_),
     }
     return Case(lambda: clone(unfitted), fit, asks)

@@ -67,12 +67,12 @@ def tasks(monkeypatch):
         counted.append(len(arguments))
         return spread(function, arguments, n_jobs)
 
-    import hetcal.heterogeneity.honest
     import hetcal.heterogeneity.local_models
+    import hetcal.heterogeneity.out_of_bag
     import hetcal.kernels.local_forests
 
     for module in (
-        hetcal.heterogeneity.honest,
+        hetcal.heterogeneity.out_of_bag,
         hetcal.heterogeneity.local_models,
         hetcal.kernels.local_forests,
         forest_fit,

@@ -1,4 +1,4 @@
-"""Named sub-populations: found where they are, measured honestly, none where there is none."""
+"""Named sub-populations: found where they are, measured on others, none where there is none."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What diagnose finds: the right verdict, honest numbers, and errors that say what to do."""
+"""What diagnose finds: the right verdict, figures by two routes, errors that say what to do."""
 
 from __future__ import annotations
 

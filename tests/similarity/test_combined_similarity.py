@@ -40,11 +40,14 @@ def test_the_blend_is_the_weighted_sum_and_its_ends_are_the_parts(items):
         unbiased = a * on_x.unbiased_pairwise(new[:, :-K]) + (1 - a) * on_p.pairwise(new[:, -K:])
         np.testing.assert_allclose(both.unbiased_pairwise(new), unbiased, atol=1e-14)
         rows = slice(10, 30)
-        honest = both.honest_pairwise(rows)
-        own = np.isneginf(honest)
+        predicted = both.out_of_sample_pairwise(rows)
+        own = np.isneginf(predicted)
         assert own.sum() == 20
-        part = a * on_x.honest_pairwise(rows)[~own] + (1 - a) * on_p.honest_pairwise(rows)[~own]
-        np.testing.assert_allclose(honest[~own], part, atol=1e-14)
+        part = (
+            a * on_x.out_of_sample_pairwise(rows)[~own]
+            + (1 - a) * on_p.out_of_sample_pairwise(rows)[~own]
+        )
+        np.testing.assert_allclose(predicted[~own], part, atol=1e-14)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -55,7 +58,7 @@ def test_the_weight_is_the_best_on_honest_predictions(items, weighted):
     scores = {}
     for a in both.scores_:
         single = combined(a).fit(Z, codes, n_proba=K, sample_weight=weight)
-        S = single.honest_pairwise(slice(0, N))
+        S = single.out_of_sample_pairwise(slice(0, N))
         mass = vote_with_matrix(S, Voters(codes, K, weight), VoteRule()).mass
         total = mass.sum(axis=1, keepdims=True)
         Q = np.where(total > 0, mass / np.where(total > 0, total, 1), 1 / K)

@@ -79,7 +79,7 @@ def test_isolation_proximity(core, items):
 def test_isolation_honest_is_leave_one_out(core, items):
     Z, codes, _ = items
     similarity = IsolationProximity(TREES).fit(Z, codes)
-    S = similarity.honest_pairwise(slice(0, N))
+    S = similarity.out_of_sample_pairwise(slice(0, N))
     assert np.isneginf(np.diag(S)).all()
     off = ~np.eye(N, dtype=bool)
     np.testing.assert_allclose(S[off], similarity.pairwise(Z)[off], atol=1e-15)
@@ -116,11 +116,13 @@ def test_honest_similarities_count_only_trees_that_have_not_seen_the_item(core, 
     expected = shared_leaves(leaves, leaves, counts)
     np.fill_diagonal(expected, -np.inf)
     similarity = ForestProximity(TREES, voters=voters).fit(Z, codes)
-    np.testing.assert_allclose(similarity.honest_pairwise(slice(0, N)), expected, atol=1e-6)
-    np.testing.assert_allclose(similarity.honest_pairwise(slice(7, 20)), expected[7:20], atol=1e-6)
+    np.testing.assert_allclose(similarity.out_of_sample_pairwise(slice(0, N)), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        similarity.out_of_sample_pairwise(slice(7, 20)), expected[7:20], atol=1e-6
+    )
     votes = np.where(np.isfinite(expected), expected, 0) @ np.eye(K)[codes]
-    honest = similarity.honest_vote(Voters(codes, K), VoteRule())
-    np.testing.assert_allclose(honest.mass, votes, atol=1e-5)
+    predicted = similarity.out_of_sample_vote(Voters(codes, K), VoteRule())
+    np.testing.assert_allclose(predicted.mass, votes, atol=1e-5)
 
 
 def plain_vote(S, codes, rule, weight):

@@ -135,8 +135,8 @@ def test_nearest_few_by_index_equal_the_whole_matrix(items, uniform, threshold):
         np.testing.assert_allclose(getattr(quick, name), getattr(slow, name), rtol=1e-7)
     own = VoteRule(n_neighbors=4, uniform=uniform)
     np.testing.assert_allclose(
-        similarity.honest_vote(voters, own).mass,
-        super(EuclideanSimilarity, similarity).honest_vote(voters, own).mass,
+        similarity.out_of_sample_vote(voters, own).mass,
+        super(EuclideanSimilarity, similarity).out_of_sample_vote(voters, own).mass,
         rtol=1e-6,
     )
 
@@ -187,9 +187,9 @@ def test_callable(items):
     Z, codes, new = items
     similarity = CallableSimilarity(overlap).fit(Z, codes)
     np.testing.assert_array_equal(similarity.pairwise(new), overlap(new, Z))
-    honest = similarity.honest_pairwise(slice(3, 8))
-    assert np.isneginf(honest[range(5), range(3, 8)]).all()
-    assert np.isfinite(honest).sum() == 5 * (N - 1)
+    predicted = similarity.out_of_sample_pairwise(slice(3, 8))
+    assert np.isneginf(predicted[range(5), range(3, 8)]).all()
+    assert np.isfinite(predicted).sum() == 5 * (N - 1)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_precomputed(items):
     similarity = PrecomputedSimilarity().fit(overlap(Z, Z), codes)
     np.testing.assert_array_equal(similarity.pairwise(overlap(new, Z)), overlap(new, Z))
     before = similarity.Z_.copy()
-    similarity.honest_vote(Voters(codes, 2), VoteRule())
+    similarity.out_of_sample_vote(Voters(codes, 2), VoteRule())
     np.testing.assert_array_equal(similarity.Z_, before)
     with pytest.raises(NotImplementedError, match="cannot be extended. Fit anew"):
         similarity.extend(new)

@@ -81,12 +81,12 @@ def test_chunks_equal_the_whole(similarity, items, monkeypatch):
     voters = Voters(codes, K)
 
     def everything():
-        honest = similarity.honest_vote(voters, VoteRule(power=2.0))
+        predicted = similarity.out_of_sample_vote(voters, VoteRule(power=2.0))
         unbiased = similarity.unbiased_vote(new, voters, RULES[-1])
         votes = similarity.heaviest(new, voters, RULES[-1], 5)
         return (
             *(similarity.vote(new, voters, rule).mass for rule in RULES),
-            honest.mass,
+            predicted.mass,
             unbiased.mass,
             unbiased.squared,
             votes.index,
@@ -105,11 +105,11 @@ def test_honest_row_does_not_depend_on_its_own_label(similarity, items):
     Z, codes, _ = items
     similarity.fit(Z, codes, n_proba=2)
     for rule in (VoteRule(), VoteRule(n_neighbors=3), VoteRule(power=2.0)):
-        before = similarity.honest_vote(Voters(codes, K), rule).mass
+        before = similarity.out_of_sample_vote(Voters(codes, K), rule).mass
         for i in (0, 13, 49):
             flipped = codes.copy()
             flipped[i] = 1 - flipped[i]
-            after = similarity.honest_vote(Voters(flipped, K), rule).mass
+            after = similarity.out_of_sample_vote(Voters(flipped, K), rule).mass
             np.testing.assert_allclose(after[i], before[i], atol=1e-12)
 
 

@@ -47,9 +47,9 @@ class LabelPreserving(BaseCalibrator):
     calibrator_ : calibrator
         The fitted calibrator.
     price_ : float
-        Brier score with decisions preserved minus Brier score without, on honest predictions of
-        the calibration items: positive where changing decisions would have been better. NaN where
-        the calibration items are too few to hold some of them out.
+        Brier score with decisions preserved minus Brier score without, on out-of-sample predictions
+        of the calibration items: positive where changing decisions would have been better. NaN
+        where the calibration items are too few to hold some of them out.
     price_error_ : float
         Its standard error.
     changed_ : float
@@ -131,7 +131,7 @@ class LabelPreserving(BaseCalibrator):
 
     @property
     def out_of_sample_proba_(self) -> Matrix:
-        """An honest prediction for every calibration item, where the calibrator has one."""
+        """An out-of-sample prediction for every calibration item, where the calibrator has one."""
         return keep_top(self.calibrator_.out_of_sample_proba_, self.top_)
 
     @available_if(_inner_has("support"))

@@ -90,8 +90,8 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
     heterogeneity_ : estimator or None
         The fitted estimator of hidden heterogeneity.
     out_of_sample_proba_ : ndarray of shape (n, K)
-        An honest prediction for every calibration item (out of bag for forests, leave-one-out for
-        the rest, by group-wise refits where ``groups`` were given).
+        An out-of-sample prediction for every calibration item (out of bag for forests,
+        leave-one-out for the rest, by group-wise refits where ``groups`` were given).
 
     References
     ----------
@@ -157,7 +157,7 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
         sample_weight : array-like of shape (n,), optional
             Weight of each item's vote.
         groups : array-like of shape (n,) or (n, n_columns), optional
-            Items of one group (one patient) stay together in the honest predictions.
+            Items of one group (one patient) stay together in the out-of-sample predictions.
 
         Returns
         -------
@@ -384,10 +384,10 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
 
     @property
     def out_of_sample_proba_(self) -> Matrix:
-        """Honest calibrated probabilities of the calibration items themselves."""
+        """Out-of-sample calibrated probabilities of the calibration items themselves."""
         check_is_fitted(self, "similarity_")
         if self._honest is None:
-            self._honest = self._honest_probabilities()
+            self._honest = self._out_of_sample_probabilities()
         return self._honest
 
     def extend(
@@ -517,13 +517,13 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
             return Q
         return ballot.mass / total[:, None]
 
-    def _honest_probabilities(self) -> Matrix:
+    def _out_of_sample_probabilities(self) -> Matrix:
         P = self.scores_.proba
         if self.groups_ is not None:
             folds = Folds.make(P.shape[0], _N_FOLDS, seed=0, groups=self.groups_)
             return self._probabilities(self._vote_across_groups(folds).ballot, P)
         rule = self._rule(self._threshold(self.scores_, None))
-        return self._probabilities(self.similarity_.honest_vote(self.voters_, rule), P)
+        return self._probabilities(self.similarity_.out_of_sample_vote(self.voters_, rule), P)
 
     def _vote_by_some_trees(self) -> Any:
         vote = getattr(self.similarity_, "vote_by_some_trees", None)
@@ -550,7 +550,7 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
 
             return Reference(support_of_new_groups(support_without, self.groups_))
         rule = self._rule(self._threshold(self.scores_, None))
-        support = self.similarity_.honest_vote(self.voters_, rule).support
+        support = self.similarity_.out_of_sample_vote(self.voters_, rule).support
         scaled = without_own(support, self.voters_.weight) if rule.everyone else support
         return Reference(scaled, n_out_of_bag_trees(self.similarity_, rule))
 

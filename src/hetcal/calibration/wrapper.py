@@ -290,7 +290,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         weight: Matrix | None,
         groups: NDArray | None,
     ) -> None:
-        """Set the model that predicts, the classes, and honest outputs for calibration."""
+        """Set the model that predicts, the classes, and out-of-sample outputs for calibration."""
         given = self._make_estimator()
         estimator = clone(given)
         if isinstance(estimator, FrozenEstimator | PrecomputedProba):

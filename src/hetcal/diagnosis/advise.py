@@ -150,8 +150,8 @@ def advise(
     """Say what to do with a classifier's probabilities, and show the numbers behind it.
 
     The verdict is one of "leave it", "global map is enough", "go local", "retrain instead" and
-    "collect more data". All gains are differences of Brier scores of honest predictions: nothing
-    that is said about an item has used its label.
+    "collect more data". All gains are differences of Brier scores of out-of-sample predictions:
+    nothing that is said about an item has used its label.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from hetcal.metrics.scores import brier_losses
 
 FEW_ERRORS = 10
 _DOMINANT = 0.5
-# Training rows: with a global map the model is ten times better than an honest retrained one ...
+# Training rows: after a global map the model is ten times better than one retrained on others ...
 _TOO_GOOD = 0.1
 # ... and is wrong less often than it says itself, by this many standard errors,
 _SURPRISINGLY_RIGHT = 3.0
@@ -108,7 +108,7 @@ def check_training_rows(
 ) -> AdviceWarning | None:
     """Warn when the classifier seems to know these very items.
 
-    A model that is scored on its own training rows gets them right where no honest model could,
+    A model that is scored on its own training rows gets them right where no other model could,
     and does so more often than it says (a forest's in-bag votes), or is certain and never wrong (a
     deep tree, one nearest neighbour).
     """
@@ -128,7 +128,7 @@ def check_training_rows(
         "training-rows",
         "These rows look like the model's training rows. It is wrong on "
         f"{int(wrong.sum())} of {items.n_items} (it announces {announced:.0f}), while a model "
-        f"trained honestly on the same features is wrong on {retrained_error:.0%}. Calibrate on "
+        f"trained on the other rows is wrong on {retrained_error:.0%}. Calibrate on "
         "rows that the model has not seen, or on cross-validated probabilities; else nothing "
         "below holds.",
     )

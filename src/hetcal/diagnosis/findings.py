@@ -12,7 +12,7 @@ class Data:
     """What was looked at.
 
     ``event`` says what a probability is about, ``positive`` is the class that two-class pictures
-    show (None for more classes), ``order`` how honest predictions were made.
+    show (None for more classes), ``order`` how out-of-sample predictions were made.
     """
 
     name: str

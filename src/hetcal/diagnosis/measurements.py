@@ -1,4 +1,4 @@
-r"""The numbers behind the advice: honest gains, what is hidden, and how much could be.
+r"""The numbers behind the advice: out-of-sample gains, what is hidden, and how much could be.
 
 For predictions :math:`q` that may be improved in a direction :math:`d` found without the item,
 with residuals :math:`r_i = e_{y_i} - q_i`, the Brier score of :math:`q + a d` improves by
@@ -50,7 +50,7 @@ _MANY_ITEMS, _NULL_DRAWS, _NULL_DRAWS_OF_MANY = 1000, 39, 19
 
 @dataclass(frozen=True)
 class Gain:
-    """A difference of two honest Brier scores, with its 95 % interval."""
+    """A difference of two out-of-sample Brier scores, with its 95 % interval."""
 
     value: float
     low: float
@@ -101,7 +101,7 @@ class Measurements:
     Attributes
     ----------
     brier, best_map_brier : float
-        Of the probabilities as they are, and of the best global map, honestly.
+        Of the probabilities as they are, and of the best global map, out of sample.
     reference_brier : float
         Of whichever of the two was better on the other folds: what a local map must beat.
     best_map : str
@@ -133,7 +133,7 @@ class Measurements:
     best_retrained : {"forest", "boosting"}
         Which retrained model was best.
     retrained : Matrix
-        Its honest predictions.
+        Its out-of-sample predictions.
     subgroups : DataFrame
         From :func:`hetcal.heterogeneity.find_subgroups`, those that a global map does not repair.
     every_subgroup : DataFrame
@@ -179,12 +179,12 @@ class Measurements:
 
     @property
     def hybrid_brier(self) -> float:
-        """Honest Brier score of the hybrid."""
+        """Out-of-sample Brier score of the hybrid."""
         return self.reference_brier - self.local_gain.value
 
     @property
     def retrained_brier(self) -> float:
-        """Honest Brier score of the model that was trained on the features alone."""
+        """Out-of-sample Brier score of the model that was trained on the features alone."""
         return self.reference_brier - self.retraining_gain.value
 
 

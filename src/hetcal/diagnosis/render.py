@@ -317,7 +317,9 @@ def _rows(e: Measurements, advice: Advice) -> list[tuple]:
     error = 1.96 * e.hh_standard_error
     return [
         number("brier", "Brier score of the probabilities as they are"),
-        number("best_map_brier", f"Brier score of the best global map ({e.best_map}), honest"),
+        number(
+            "best_map_brier", f"Brier score of the best global map ({e.best_map}), out of sample"
+        ),
         number("reference_brier", "Brier score of the better of both, which is to be beaten"),
         (
             "worthwhile",
@@ -335,10 +337,14 @@ def _rows(e: Measurements, advice: Advice) -> list[tuple]:
             none,
             "smallest gain over the better of both that matters",
         ),
-        gain("global_gain", "honest gain of the best global map", e.global_p_value),
+        gain("global_gain", "out-of-sample gain of the best global map", e.global_p_value),
         number("global_most", "largest gain of a global map that is not ruled out"),
         number("hh_global", "global part of hidden heterogeneity", e.global_p_value),
-        gain("local_gain", "honest gain of the hybrid over the better of both", e.local_p_value),
+        gain(
+            "local_gain",
+            "out-of-sample gain of the hybrid over the better of both",
+            e.local_p_value,
+        ),
         number("local_most", "largest gain of a local map that is not ruled out"),
         (
             "hh_local",
@@ -348,11 +354,14 @@ def _rows(e: Measurements, advice: Advice) -> list[tuple]:
             e.local_p_value,
             "local part of hidden heterogeneity",
         ),
-        gain("retraining_gain", "honest gain of a model on the features over the better of both"),
-        gain("hybrid_over_retrained", "honest gain of the hybrid over that model"),
-        gain("model_gain", "honest gain of a forest from seeing the probabilities too"),
+        gain(
+            "retraining_gain",
+            "out-of-sample gain of a model on the features over the better of both",
+        ),
+        gain("hybrid_over_retrained", "out-of-sample gain of the hybrid over that model"),
+        gain("model_gain", "out-of-sample gain of a forest from seeing the probabilities too"),
         number("reliance_on_model", "share of the hybrid's gain that is lost without the model"),
-        gain("doubling_gain", "honest gain of a forest from the second half of the items"),
+        gain("doubling_gain", "out-of-sample gain of a forest from the second half of the items"),
     ]
 
 

@@ -21,7 +21,7 @@ LEVEL = 0.05
 # With 200 items the test of hidden heterogeneity alarms more often than its level says.
 LOCAL_LEVEL = 0.02
 # Among many features the test may miss what the hybrid has gained; so many standard errors of an
-# honest gain are proof enough.
+# out-of-sample gain are proof enough.
 SURE_ERRORS = 3.0
 # A share of next to nothing (a model that is never wrong) is no gain that matters to anybody.
 LEAST_GAIN = 1e-5
@@ -44,8 +44,8 @@ class Case:
     p_value : float
         Of the test that there is nothing to repair.
     gain : float
-        The honest gain in Brier score, less one standard error (local: 1.96 of them, so that it is
-        the lower end of the interval).
+        The out-of-sample gain in Brier score, less one standard error (local: 1.96 of them, so that
+        it is the lower end of the interval).
     most : float
         The largest gain that the data do not rule out.
     worthwhile : float
@@ -55,7 +55,7 @@ class Case:
     level : float
         Of the test.
     sure : bool
-        Whether the honest gain proves by itself that there is something to repair.
+        Whether the out-of-sample gain proves by itself that there is something to repair.
     tested : float, optional
         The part of ``most`` that the test itself leaves; None: all of it. Where this is too small,
         the test has found nothing that matters, and what else is not ruled out is only open.
@@ -72,7 +72,7 @@ class Case:
 
     @property
     def answer(self) -> Answer:
-        """No: even the largest gain is too small. Yes: it is real, and it was gained honestly.
+        """No: even the largest gain is too small. Yes: it is real, and it was gained out of sample.
 
         Something real that more items would show better is not called too small.
 

@@ -1,13 +1,13 @@
-r"""Where the residuals point: an honest guess of :math:`P(y \mid x) - p_g`.
+r"""Where the residuals point: an out-of-sample guess of :math:`P(y \mid x) - p_g`.
 
 With residuals :math:`r_i = e_{y_i} - p_{g,i}` and a direction :math:`d_i` that was found without
 item i, the score statistic over a set of items is
 
 .. math:: S = \sum_i w_i \, r_i \cdot d_i ,
 
-half the derivative of the honest Brier gain of the blend :math:`p_g + a d` at :math:`a = 0`. If
-nothing is hidden, its mean is zero whatever the quality of :math:`d`, and its variance is that of
-labels drawn from :math:`p_g`:
+half the derivative of the out-of-sample Brier gain of the blend :math:`p_g + a d` at :math:`a = 0`.
+If nothing is hidden, its mean is zero whatever the quality of :math:`d`, and its variance is that
+of labels drawn from :math:`p_g`:
 :math:`T = S / \sqrt{\sum_i w_i^2 \operatorname{Var}(e_Y \cdot d_i)}` with :math:`Y \sim p_{g,i}`.
 (The terms' own squares will not do where one class is rare: without a single case of it, all terms
 are tiny and of one sign.)
@@ -47,7 +47,7 @@ def residual_direction(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Matrix:
-    """Return the honest direction of each item's residual, shape (n, K).
+    """Return the out-of-sample direction of each item's residual, shape (n, K).
 
     Parameters
     ----------
@@ -74,10 +74,10 @@ def _out_of_bag(Z, codes, residuals, random_state, n_jobs) -> Matrix:
     forest = _grow(Z, codes, residuals.shape[1], random_state, n_jobs)
     leaves = apply(forest, Z, n_jobs)
     drawn = forest.in_bag.T
-    honest = indicator(np.where(drawn == 0, leaves, -1), forest.n_leaves)
+    reached = indicator(np.where(drawn == 0, leaves, -1), forest.n_leaves)
     means = _leaf_means(leaves, drawn.astype(np.float64), residuals, forest.n_leaves)
     n_trees = np.maximum((drawn == 0).sum(axis=1), 1)
-    return (honest @ means) / n_trees[:, None]
+    return (reached @ means) / n_trees[:, None]
 
 
 def _from_others(Z, codes, residuals, train, test, random_state, n_jobs) -> Matrix:

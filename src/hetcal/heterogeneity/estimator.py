@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from hetcal._threads import ThreadSafe
 from hetcal._validation.frames import TablesAsColumns
 from hetcal.data import CalibrationSet, Folds
-from hetcal.heterogeneity import honest
+from hetcal.heterogeneity import out_of_bag
 from hetcal.heterogeneity.cells import (
     NET_STEPS,
     Balls,
@@ -81,7 +81,7 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
     Parameters
     ----------
     estimate : {"oob", "paper"}, default="oob"
-        ``"oob"``: honest. g is scored out of bag, p_g is cross-fitted, and what pure noise would
+        ``"oob"``: g is scored out of bag, p_g is cross-fitted, and what pure noise would
         give is taken off, so that the value is 0 on average when nothing is hidden. ``"paper"``:
         Algorithm 1 of [1]_ as published in code; g is scored on the items it was grown on, so that
         noise gives positive values.
@@ -246,7 +246,7 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         if self.estimate == "paper":
             self._fit_paper()
         else:
-            self._fit_honest()
+            self._fit_out_of_bag()
         return self
 
     def score_samples(self, y_proba: Any = None, *, logits: Any = None) -> NDArray[np.float64]:
@@ -332,8 +332,8 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         """Name the sub-populations for which the probabilities are wrong.
 
         Rules are searched on one half of the items and measured on the other, so the figures
-        are honest; rules that the second half does not confirm (Holm, at ``level``) are not
-        reported.
+        are not selected for; rules that the second half does not confirm (Holm, at ``level``) are
+        not reported.
 
         Parameters
         ----------
@@ -399,7 +399,7 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         if self._balls is not None:
             self.cells_ = self._published(self._balls)
 
-    def _fit_honest(self) -> None:
+    def _fit_out_of_bag(self) -> None:
         items, seed = self._items, self._seed
         log_proba = log_probabilities(items.P, zero_floor(items.P))
         folds = Folds.make(len(items.codes), 5, seed=[seed, 0], groups=items.groups)
@@ -415,7 +415,7 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
             self.n_jobs,
             self.progress,
         )
-        self._draws = honest.NullDraws(
+        self._draws = out_of_bag.NullDraws(
             items,
             np.hstack([self._X, log_proba]).astype(np.float32),
             self._map,
@@ -424,14 +424,14 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
             seed=seed,
             n_jobs=self.n_jobs,
         )
-        self._null_means = honest.NullMeans.simulate(
+        self._null_means = out_of_bag.NullMeans.simulate(
             items,
             null_cells(items.P, self.radius_),
             self._models,
             self._draws,
             self.min_neighbors,
         )
-        self.statistic_, self.p_value_ = honest.whole_set_test(items, self._draws)
+        self.statistic_, self.p_value_ = out_of_bag.whole_set_test(items, self._draws)
         self._fit_cells()
 
     def _fit_cells(self) -> None:
@@ -453,7 +453,7 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         self.hh_mean_, self.hh_global_mean_, self.hh_local_mean_ = (
             float(share @ values[name]) for name in values
         )
-        self.standard_error_ = honest.error_of_mean(gain, balls, items, share)
+        self.standard_error_ = out_of_bag.error_of_mean(gain, balls, items, share)
 
     # -- scoring ---------------------------------------------------------------------------------
 
@@ -463,7 +463,7 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         return self.radius_ / (2 if self.neighbourhoods == "overlap" else NET_STEPS)
 
     def _measure(self, balls: Balls) -> tuple[pd.DataFrame, NDArray[np.float64]]:
-        return honest.measure(
+        return out_of_bag.measure(
             self._items,
             balls,
             self._models,

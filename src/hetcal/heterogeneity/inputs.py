@@ -19,7 +19,7 @@ from hetcal._validation import (
     check_same_rows,
 )
 from hetcal.data import CalibrationSet
-from hetcal.heterogeneity.honest import Items
+from hetcal.heterogeneity.out_of_bag import Items
 
 _ESTIMATES = ("oob", "paper")
 _NEIGHBOURHOODS = (None, "net", "overlap", "item")

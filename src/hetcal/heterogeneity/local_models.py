@@ -1,4 +1,4 @@
-"""Honest squared errors of the local models, out of bag or cross-fitted."""
+"""Out-of-sample squared errors of the local models, out of bag or cross-fitted."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ class LocalModels:
     progress: Callable[[int, int], object] | None = None
 
     def brier(self, balls: Balls, draws: NDArray[np.int64]) -> Iterator[Matrix]:
-        """Yield the honest squared error of every member, blocks of shape (n_draws, n_members).
+        """Yield the out-of-sample squared error of every member, blocks (n_draws, n_members).
 
-        Blocks follow each other along the draws. NaN where a member has no honest prediction.
+        Blocks follow each other along the draws. NaN where a member has no out-of-sample
+        prediction.
 
         Parameters
         ----------
@@ -136,7 +137,7 @@ class LocalModels:
             if "random_state" in model.get_params():
                 model.set_params(random_state=self.random_state)
             with warnings.catch_warnings():
-                # Small neighbourhoods are often separable; the honest score judges the result.
+                # Small neighbourhoods are often separable; the score out of sample is what counts.
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit(self.X[train], y)
             proba[:, model.classes_] = model.predict_proba(self.X[test])

@@ -104,7 +104,7 @@ def find_subgroups(
     level: float = 0.05,
     random_state: int = 0,
 ) -> pd.DataFrame:
-    """Find sub-populations for which the probabilities are wrong, and measure them honestly.
+    """Find sub-populations for which the probabilities are wrong, and measure them on other items.
 
     Parameters
     ----------

@@ -13,9 +13,9 @@ from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.cells import Balls
 from hetcal.heterogeneity.estimator import _LARGEST
 from hetcal.heterogeneity.global_map import CrossFittedMap
-from hetcal.heterogeneity.honest import Items, NullDraws, NullMeans
 from hetcal.heterogeneity.inputs import check_parameters
 from hetcal.heterogeneity.local_models import LocalModels
+from hetcal.heterogeneity.out_of_bag import Items, NullDraws, NullMeans
 from hetcal.io.fields import (
     instance,
     integers,

@@ -1,4 +1,4 @@
-"""Honest votes for the calibration items themselves, without growing a second forest.
+"""Out-of-sample votes for the calibration items themselves, without growing a second forest.
 
 Two senses of "out of bag". *Query*: item i is a new row only for the trees that did not see it, so
 its similarities are counted over those trees. *Voter*: an item votes only through trees that did
@@ -42,11 +42,11 @@ def out_of_bag_pair(
         Which side counts only the trees that did not see the item.
     """
     _check_sense(sense)
-    honest = out_of_bag_leaves(forest, leaves)
+    unseen = out_of_bag_leaves(forest, leaves)
     itself = np.arange(len(leaves))
     if sense == "query":
-        return build_index(forest.n_leaves, leaves), queries_from_leaves(honest, itself)
-    return build_index(forest.n_leaves, honest, voters="counted"), queries_from_leaves(
+        return build_index(forest.n_leaves, leaves), queries_from_leaves(unseen, itself)
+    return build_index(forest.n_leaves, unseen, voters="counted"), queries_from_leaves(
         leaves, itself
     )
 
@@ -84,13 +84,13 @@ def out_of_bag_sum(
     The cost does not grow with the support, and no index is needed.
     """
     _check_sense(sense)
-    honest = out_of_bag_leaves(forest, leaves)
-    n_trees = (honest >= 0).sum(axis=1)
+    unseen = out_of_bag_leaves(forest, leaves)
+    n_trees = (unseen >= 0).sum(axis=1)
     weight = np.ones(len(leaves)) if weight is None else np.asarray(weight, dtype=np.float64)
     itself = np.arange(len(leaves))
     if sense == "query":
         mass = leaf_class_mass(forest.n_leaves, leaves, codes, n_classes, weight)
-        votes = vote_leaves(honest, mass)
+        votes = vote_leaves(unseen, mass)
         own = weight * n_trees
         scale = 1.0 / np.maximum(n_trees, 1)
     else:
@@ -116,11 +116,11 @@ def voter_mass(
     Used like any other leaf sums: ``vote(forest, Z, mass) / forest.n_trees`` are the votes, in
     which an item's similarity is the share of *its* out-of-bag trees.
     """
-    honest = out_of_bag_leaves(forest, leaves)
-    n_trees = (honest >= 0).sum(axis=1)
+    unseen = out_of_bag_leaves(forest, leaves)
+    n_trees = (unseen >= 0).sum(axis=1)
     weight = np.ones(len(leaves)) if weight is None else np.asarray(weight, dtype=np.float64)
     share = weight * forest.n_trees / np.maximum(n_trees, 1)
-    return leaf_class_mass(forest.n_leaves, honest, codes, n_classes, share)
+    return leaf_class_mass(forest.n_leaves, unseen, codes, n_classes, share)
 
 
 def leaves_of_some_trees(

@@ -7,8 +7,8 @@ score on the very items that :math:`g` was grown on,
 
 .. math:: HH(U) = \max\bigl(0,\; \mathrm{Brier}_U(f) - \mathrm{Brier}_U(g)\bigr),
 
-and the predictions of :math:`g` out of bag, returned beside it, are what honest estimates start
-from.
+and the predictions of :math:`g` out of bag, returned beside it, are what out-of-sample estimates
+start from.
 
 The forests for all :math:`\alpha` are nested in one unpruned forest, so a single forest is grown.
 """

@@ -101,8 +101,8 @@ def brier_decomposition(
     The parts are differences of scores, so they add up exactly whatever c and q are. Were both
     exact, calibration would on average be the mean of :math:`\|p - c\|^2` and grouping that of
     :math:`\|c - q\|^2`. With estimates, calibration comes out too small on average
-    (``"cross-fitted"``) or too large (the other two); and since an honest q scores worse than
-    P(y|x), irreducible comes out too large.
+    (``"cross-fitted"``) or too large (the other two); and since an out-of-sample q scores worse
+    than P(y|x), irreducible comes out too large.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def brier_decomposition(
         Features. q is then a random forest on features and log-probabilities, cross-fitted, and
         shrunk towards c by the share that scored best on the other folds.
     reference_proba : array-like of shape (n, K), optional
-        Your own q, instead of ``X``. It must be honest: never fitted on these labels.
+        Your own q, instead of ``X``. It must be out-of-sample: never fitted on these labels.
     groups : array-like of shape (n,) or (n, n_columns), optional
         Rows of one group stay in one fold and in one bootstrap draw.
     recalibration : {"cross-fitted", "isotonic", "bins"}, default="cross-fitted"
@@ -218,7 +218,7 @@ class DecompositionStatistic:
         return np.stack(parts)
 
 
-def honest_statistic(
+def cross_fitted_statistic(
     scored: Scored, units: NDArray[np.int64], random_state: int | None
 ) -> DecompositionStatistic | None:
     """Return the default decomposition as a function of counts; None where nothing can be split."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from hetcal._validation import warn_column_order
 from hetcal.metrics._scored import Matrix, Scored, check_scored
 from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts, units_of
-from hetcal.metrics.decomposition import DecompositionStatistic, honest_statistic
+from hetcal.metrics.decomposition import DecompositionStatistic, cross_fitted_statistic
 from hetcal.metrics.ece import ece_statistic
 from hetcal.metrics.scores import (
     accuracy_statistic,
@@ -120,7 +120,7 @@ def evaluate(
             groups=units,
         )
     tables = {
-        name: _AllStatistics(items, cost_matrix, honest_statistic(items, units, random_state))
+        name: _AllStatistics(items, cost_matrix, cross_fitted_statistic(items, units, random_state))
         for name, items in scored.items()
     }
     replicates: dict[str, list[Matrix]] = {name: [] for name in tables}

@@ -41,10 +41,10 @@ def diagnose(
 ) -> Report:
     """Find out whether a classifier's probabilities are right, for whom not, and what to do.
 
-    Everything is measured on honest predictions, made once: nothing that is said about an item has
-    used its label. Compared are the probabilities as they are, four global maps (temperature,
-    bias-corrected temperature, beta, isotonic), the votes of similar items (SWC), the hybrid, and
-    forests and gradient boosting on the features and on features and probabilities.
+    Everything is measured on out-of-sample predictions, made once: nothing that is said about an
+    item has used its label. Compared are the probabilities as they are, four global maps
+    (temperature, bias-corrected temperature, beta, isotonic), the votes of similar items (SWC), the
+    hybrid, and forests and gradient boosting on the features and on features and probabilities.
     :func:`hetcal.compare` compares all methods by repeated cross-validation, and takes longer.
 
     Parameters

@@ -92,7 +92,7 @@ class BaseSimilarity(ThreadSafe, BaseEstimator, ABC):
         """Return s(t, i) for the rows of ``Z`` and all calibration items; shape (m, n)."""
 
     @abstractmethod
-    def honest_pairwise(self, rows: slice) -> Matrix:
+    def out_of_sample_pairwise(self, rows: slice) -> Matrix:
         """Return the similarities of some calibration items to all, -inf to themselves.
 
         Nothing in row i may depend on the label of item i.
@@ -113,10 +113,10 @@ class BaseSimilarity(ThreadSafe, BaseEstimator, ABC):
         ]
         return Ballot.stack(ballots)
 
-    def honest_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
+    def out_of_sample_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
         """Let the calibration items vote on each other, each without a voice in its own case."""
         ballots = [
-            vote_with_matrix(self.honest_pairwise(rows), voters, rule.rows(rows))
+            vote_with_matrix(self.out_of_sample_pairwise(rows), voters, rule.rows(rows))
             for rows in self._chunks(self.n_items_)
         ]
         return Ballot.stack(ballots)

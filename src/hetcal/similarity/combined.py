@@ -24,15 +24,15 @@ class CombinedSimilarity(BaseSimilarity):
     on_features, on_proba : BaseSimilarity
         The similarity of the features and that of the probabilities.
     weight : float or "auto", default="auto"
-        The share a of the features; ``"auto"`` takes, from eleven candidates, the one whose honest
-        vote on the calibration items has the smallest Brier score.
+        The share a of the features; ``"auto"`` takes, from eleven candidates, the one whose
+        out-of-sample         vote on the calibration items has the smallest Brier score.
 
     Attributes
     ----------
     weight_ : float
         The share a in use.
     scores_ : dict of float to float
-        Honest Brier score of every candidate (empty when ``weight`` was given).
+        Out-of-sample Brier score of every candidate (empty when ``weight`` was given).
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class CombinedSimilarity(BaseSimilarity):
         self.on_proba_.fit(proba, codes, n_proba=n_proba, sample_weight=sample_weight)
         self.scores_: dict[float, float] = {}
         if self.weight == "auto":
-            self.scores_ = self._honest_scores(codes, sample_weight)
+            self.scores_ = self._out_of_sample_scores(codes, sample_weight)
             self.weight_ = min(self.scores_, key=self.scores_.__getitem__)
         else:
             self.weight_ = float(self.weight)
@@ -103,10 +103,11 @@ class CombinedSimilarity(BaseSimilarity):
         ]
         return Ballot.stack(ballots)
 
-    def honest_pairwise(self, rows: slice) -> Matrix:
-        """Return the weighted sum of both honest similarities."""
+    def out_of_sample_pairwise(self, rows: slice) -> Matrix:
+        """Return the weighted sum of both out-of-sample similarities."""
         return self._blend(
-            self.on_features_.honest_pairwise(rows), self.on_proba_.honest_pairwise(rows)
+            self.on_features_.out_of_sample_pairwise(rows),
+            self.on_proba_.out_of_sample_pairwise(rows),
         )
 
     def extend(self, Z: Any) -> None:
@@ -126,7 +127,7 @@ class CombinedSimilarity(BaseSimilarity):
         # 0 * -inf is not a number: whoever may not vote in one part may not vote at all.
         return np.where(np.isneginf(features) | np.isneginf(proba), -np.inf, blended)
 
-    def _honest_scores(
+    def _out_of_sample_scores(
         self, codes: NDArray[np.int64], sample_weight: Matrix | None
     ) -> dict[float, float]:
         voters = Voters(codes, int(codes.max()) + 1, sample_weight)
@@ -134,8 +135,8 @@ class CombinedSimilarity(BaseSimilarity):
         weight = np.ones(codes.shape[0]) if sample_weight is None else sample_weight
         total = dict.fromkeys(_CANDIDATES.tolist(), 0.0)
         for rows in self._chunks(self.n_items_):
-            features = self.on_features_.honest_pairwise(rows)
-            proba = self.on_proba_.honest_pairwise(rows)
+            features = self.on_features_.out_of_sample_pairwise(rows)
+            proba = self.on_proba_.out_of_sample_pairwise(rows)
             for a in total:
                 ballot = vote_with_matrix(self._blend(features, proba, a), voters, VoteRule())
                 Q = normalize_rows(ballot.mass)

@@ -46,9 +46,9 @@ class LeafSimilarity(BaseSimilarity):
         """Return the share of trees in which each row meets each calibration item."""
         return kernel.pairwise(self._leaf_items(), self._queries(Z), self.n_jobs)
 
-    def honest_pairwise(self, rows: slice) -> Matrix:
+    def out_of_sample_pairwise(self, rows: slice) -> Matrix:
         """Return the same among the calibration items, over trees new to the row's item."""
-        index, queries = self._honest_pair(rows)
+        index, queries = self._out_of_bag_pair(rows)
         return without_self(kernel.pairwise(index, queries, self.n_jobs), rows)
 
     def unbiased_pairwise(self, Z: Any) -> Matrix:
@@ -98,14 +98,14 @@ class LeafSimilarity(BaseSimilarity):
         """Vote through the inverted index, which also gives the sum of squared weights."""
         return self._by_index(self._leaf_items(), self._queries(Z), voters, rule)
 
-    def honest_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
+    def out_of_sample_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
         """Vote on the calibration items, each by the trees new to it and without itself."""
         if rule.everyone and self.forest_.in_bag is not None:
             mass = kernel.out_of_bag_sum(
                 self.forest_, self.leaves_, voters.codes, voters.n_classes, weight=voters.weight
             )
             return Ballot(mass, mass.sum(axis=1))
-        return self._by_index(*self._honest_pair(), voters, rule)
+        return self._by_index(*self._out_of_bag_pair(), voters, rule)
 
     def unbiased_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
         """Vote with each voter weighted by the trees that have not seen its label."""
@@ -142,7 +142,9 @@ class LeafSimilarity(BaseSimilarity):
     def _queries(self, Z: Any) -> kernel.Queries:
         return kernel.queries_from_leaves(kernel.apply(self.forest_, Z, self.n_jobs))
 
-    def _honest_pair(self, rows: slice | None = None) -> tuple[kernel.LeafItems, kernel.Queries]:
+    def _out_of_bag_pair(
+        self, rows: slice | None = None
+    ) -> tuple[kernel.LeafItems, kernel.Queries]:
         own = np.arange(self.n_items_)[rows or slice(None)]
         leaves = self.leaves_[own]
         if self.forest_.in_bag is not None:
@@ -266,15 +268,15 @@ class ForestProximity(LeafSimilarity):
         )
         return self._keep(forest, Z)
 
-    def honest_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
+    def out_of_sample_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
         """Vote on the calibration items; with out-of-bag voters neither side has seen the tree."""
         if self.voters == "all":
-            return super().honest_vote(voters, rule)
-        return BaseSimilarity.honest_vote(self, voters, rule)
+            return super().out_of_sample_vote(voters, rule)
+        return BaseSimilarity.out_of_sample_vote(self, voters, rule)
 
-    def honest_pairwise(self, rows: slice) -> Matrix:
+    def out_of_sample_pairwise(self, rows: slice) -> Matrix:
         """Return similarities over trees new to the row's item and, if asked, to the voter."""
-        S = super().honest_pairwise(rows)
+        S = super().out_of_sample_pairwise(rows)
         if self.voters == "out-of-bag":
             # The index counts over the voter's trees; those new to both are fewer.
             unseen = (np.asarray(self.forest_.in_bag) == 0).astype(np.float32)
@@ -334,5 +336,5 @@ class IsolationProximity(LeafSimilarity):
             max_samples=self.max_samples,
             random_state=self.random_state,
         ).fit(Z)
-        # Labels play no part, so every tree may count for every item: leave-one-out is honest.
+        # Labels play no part, so every tree may count for every item: leaving one out is enough.
         return self._keep(replace(kernel.from_sklearn(isolation), in_bag=None), Z)

@@ -79,7 +79,7 @@ class MetricSimilarity(BaseSimilarity):
         stack = sparse.vstack if sparse.issparse(self.Z_) else np.vstack
         self._remember(stack([self.Z_, self._scaled(Z)]))
 
-    def honest_pairwise(self, rows: slice) -> Matrix:
+    def out_of_sample_pairwise(self, rows: slice) -> Matrix:
         """Return the similarities among the calibration items, -inf to themselves."""
         return without_self(self._compare(self.Z_[rows]), rows)
 
@@ -145,10 +145,10 @@ class EuclideanSimilarity(MetricSimilarity):
             return _published_similarities(euclidean_distances(Z, self.Z_))
         return 1.0 / np.maximum(_exact_distances(Z, self.Z_, self.floor_), self.floor_)
 
-    def honest_pairwise(self, rows: slice) -> Matrix:
+    def out_of_sample_pairwise(self, rows: slice) -> Matrix:
         """Return the similarities among the calibration items, -inf to themselves."""
         if self.duplicates == "floor":
-            return super().honest_pairwise(rows)
+            return super().out_of_sample_pairwise(rows)
         # An item is no duplicate of itself.
         distance = without_self(-euclidean_distances(self.Z_[rows], self.Z_), rows)
         return without_self(_published_similarities(-distance), rows)
@@ -176,10 +176,10 @@ class EuclideanSimilarity(MetricSimilarity):
             return heaviest_neighbours(near.index, near.similarity, voters, rule, top)
         return super().heaviest(Z, voters, rule, top)
 
-    def honest_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
+    def out_of_sample_vote(self, voters: Voters, rule: VoteRule) -> Ballot:
         """Leave-one-out vote."""
         if not self._by_index(voters, rule):
-            return super().honest_vote(voters, rule)
+            return super().out_of_sample_vote(voters, rule)
         k = min(rule.n_neighbors, self.n_items_ - 1)  # type: ignore[type-var]
         with neighbour_search():
             distance, index = self.index_.kneighbors(n_neighbors=k)  # leaves each item itself out
@@ -303,7 +303,7 @@ class PrecomputedSimilarity(BaseSimilarity):
         _refuse_bad_similarities(Z, "The precomputed X holds")
         return np.array(Z, dtype=np.float64)
 
-    def honest_pairwise(self, rows: slice) -> Matrix:
+    def out_of_sample_pairwise(self, rows: slice) -> Matrix:
         """Return the similarities among the calibration items, -inf to themselves."""
         return without_self(self.Z_[rows].copy(), rows)
 

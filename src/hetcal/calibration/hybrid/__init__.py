@@ -1,4 +1,4 @@
-"""The hybrid calibrator: several experts, weighed by their honest predictions."""
+"""The hybrid calibrator: several experts, weighed by their out-of-sample predictions."""
 
 from hetcal.calibration.hybrid.calibrator import HybridCalibrator
 

@@ -38,7 +38,7 @@ _LITTLE_RELIANCE, _LITTLE_RELIANCE_AT_MOST, _LOCAL = 0.01, 0.05, 0.5
 
 
 class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
-    """Blend global maps, votes of similar items and retrained models by their honest predictions.
+    """Blend global maps, votes of similar items and retrained models by how they do out of sample.
 
     Every expert predicts each calibration item without having used its label. Convex weights then
     minimise the Brier score of the blend, with a pull towards equal weights that counts as much as
@@ -73,8 +73,8 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
     ----------
     classes_ : ndarray of shape (K,)
     experts_ : DataFrame
-        One row per expert: honest Brier score, its standard error, weight in the blend, and whether
-        it uses the classifier's probabilities at all.
+        One row per expert: out-of-sample Brier score, its standard error, weight in the blend, and
+        whether it uses the classifier's probabilities at all.
     share_ : float
         How far the blend replaces the mean of the global maps, in [0, 1].
     weights_ : ndarray
@@ -87,7 +87,7 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         near zero, in a hybrid that is mostly local, the calibration set has become a training
         set, and a warning says so.
     out_of_sample_proba_ : ndarray of shape (n, K)
-        An honest prediction for every calibration item.
+        An out-of-sample prediction for every calibration item.
     calibration_rows_ : ndarray of shape (m,)
         The rows that were learned from: those with a positive weight.
 

@@ -1,4 +1,4 @@
-r"""The honest estimate: Brier gains per neighbourhood, corrected for what pure noise would give.
+r"""The out-of-bag estimate: Brier gains per neighbourhood, less what pure noise would give.
 
 For the members U of a neighbourhood, with cross-fitted :math:`p_g` and out-of-bag g,
 
@@ -8,8 +8,8 @@ For the members U of a neighbourhood, with cross-fitted :math:`p_g` and out-of-b
     \underbrace{\overline{B}_U(f) - \overline{B}_U(p_g)}_{\text{global}} +
     \underbrace{\overline{B}_U(p_g) - \overline{B}_U(g)}_{\text{local}} .
 
-Honest predictions pay for what they do not know, so each part is biased low. Labels y* drawn from
-the fitted
+Out-of-sample predictions pay for what they do not know, so each part is biased low. Labels y* drawn
+from the fitted
 :math:`p_g`, for which the truth is known and nothing is hidden, show by how much: the means of
 :math:`\overline B^*(p_g) - \overline B^*(p_g^*)` and :math:`\overline B^*(p_g) - \overline
 B^*(g^*)` are taken off.

@@ -1,4 +1,4 @@
-"""Honest predictions against brute force: refits without the item, loops over out-of-bag trees."""
+"""Out-of-sample predictions by brute force: refits without the item, loops over unseen trees."""
 
 import numpy as np
 import pytest
