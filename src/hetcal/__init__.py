@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         HetcalWarning,
         RefitWarning,
     )
+    from hetcal._progress import report_progress
     from hetcal.calibration import (
         BetaCalibration,
         BiasCorrectedTemperatureScaling,
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
     )
     from hetcal.heterogeneity import HiddenHeterogeneity
     from hetcal.io import load, save
+    from hetcal.metrics import evaluate
     from hetcal.monitor import SupportMonitor
+    from hetcal.plotting import ReliabilityDisplay
     from hetcal.report import Report, diagnose
 
 _HOME = {
@@ -67,6 +70,7 @@ _HOME = {
     "PlattScaling": "hetcal.calibration",
     "PrecomputedProba": "hetcal.calibration",
     "RefitWarning": "hetcal._exceptions",
+    "ReliabilityDisplay": "hetcal.plotting",
     "Report": "hetcal.report",
     "SimilarityCalibrator": "hetcal.calibration",
     "SupportMonitor": "hetcal.monitor",
@@ -77,11 +81,13 @@ _HOME = {
     "compare": "hetcal.diagnosis",
     "correct_prior": "hetcal.diagnosis",
     "diagnose": "hetcal.report",
+    "evaluate": "hetcal.metrics",
     "from_confidence": "hetcal.calibration",
     "get_calibrator": "hetcal.calibration",
-    "list_calibrators": "hetcal.calibration",
     "learning_curve": "hetcal.diagnosis",
+    "list_calibrators": "hetcal.calibration",
     "load": "hetcal.io",
+    "report_progress": "hetcal._progress",
     "save": "hetcal.io",
 }
 
@@ -103,6 +109,7 @@ __all__ = [
     "PlattScaling",
     "PrecomputedProba",
     "RefitWarning",
+    "ReliabilityDisplay",
     "Report",
     "SimilarityCalibrator",
     "SupportMonitor",
@@ -114,11 +121,13 @@ __all__ = [
     "compare",
     "correct_prior",
     "diagnose",
+    "evaluate",
     "from_confidence",
     "get_calibrator",
     "learning_curve",
     "list_calibrators",
     "load",
+    "report_progress",
     "save",
 ]
 

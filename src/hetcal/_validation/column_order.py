@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from hetcal._exceptions import ColumnOrderWarning, levels_to_caller
-
-Matrix = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from hetcal._typing import Matrix, Rows
 
 # In the order that fits every class that moves has at least this AUC with its column, ...
 _CLEAR_AUC = 0.6

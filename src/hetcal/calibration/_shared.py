@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from hetcal._exceptions import levels_to_caller
+from hetcal._typing import Matrix
 from hetcal.data import Scores
 from hetcal.kernels.binary_maps import ranking_scores
-
-Matrix = NDArray[np.float64]
 
 
 def check_option(owner: Any, name: str, options: Sequence[str]) -> str:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
+from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
 from hetcal.data import CalibrationSet, Scores
-
-Matrix = NDArray[np.float64]
 
 AUGMENTATIONS = ("log-proba-scaled", "proba-scaled", "log-proba", "proba", None)
 

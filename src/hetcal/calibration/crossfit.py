@@ -15,10 +15,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from hetcal._exceptions import HetcalWarning, levels_to_caller
+from hetcal._typing import Matrix
 from hetcal._validation import check_columns_match_classes, check_logits, check_proba
 from hetcal.calibration.precomputed import PrecomputedProba
-
-Matrix = NDArray[np.float64]
 
 _N_FOLDS = 5
 # How far below the smallest logit of a row a class stands that the fold's model never saw.

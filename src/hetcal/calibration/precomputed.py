@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from hetcal._threads import ThreadSafe
+from hetcal._typing import Matrix
 from hetcal._validation import (
     check_columns_match_classes,
     check_labels,
@@ -25,8 +26,6 @@ from hetcal._validation import (
     check_two_classes,
 )
 from hetcal._validation.containers import as_array, as_frame, masked_as_missing
-
-Matrix = NDArray[np.float64]
 
 _SEPARATORS = "_-.: /"
 

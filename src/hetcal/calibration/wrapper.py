@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 
 from hetcal._exceptions import ColumnOrderWarning, RefitWarning, levels_to_caller
 from hetcal._threads import ThreadSafe, on_snapshot
+from hetcal._typing import Matrix
 from hetcal._validation import (
     check_groups,
     check_labels,
@@ -34,8 +35,6 @@ from hetcal._validation.containers import as_array, as_frame, masked_as_missing
 from hetcal.calibration.crossfit import cross_fit, fit_weighted, output_kind, output_of
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, preserving
-
-Matrix = NDArray[np.float64]
 
 _DEFAULT_CALIBRATOR = "hybrid"
 

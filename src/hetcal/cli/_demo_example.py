@@ -6,16 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingClassifier
 
+from hetcal._typing import Matrix
 from hetcal.calibration.base import GlobalCalibrator
 from hetcal.calibration.registry import get_calibrator, list_calibrators
 from hetcal.datasets import SyntheticDataset, make_hidden_heterogeneity
 from hetcal.kernels import core_name
 from hetcal.metrics import accuracy, brier_score, expected_calibration_error, log_loss
-
-Matrix = NDArray[np.float64]
 
 _N_TRAIN, _N_CAL, _N_TEST = 1000, 1500, 5000
 _TRUTH = "the truth"

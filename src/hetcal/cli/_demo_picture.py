@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from hetcal._typing import Matrix
 from hetcal.cli._demo_example import Example
 from hetcal.io.whole import WholeFile
 from hetcal.plotting import ReliabilityDisplay
 from hetcal.plotting._style import BLUE, GREEN, ORANGE, PURPLE, VERMILION
-
-Matrix = NDArray[np.float64]
 
 _N_BINS = 10
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._typing import Matrix
 from hetcal.diagnosis.scoring import HIGHER_IS_BETTER
-
-Matrix = NDArray[np.float64]
 
 # Exponents of the law; losses of parametric maps fall like 1/n, of local ones more slowly.
 _EXPONENTS = np.arange(0.25, 1.51, 0.25)

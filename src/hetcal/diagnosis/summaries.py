@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal._typing import Matrix
+from hetcal._typing import Matrix, Vector
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis import findings
 from hetcal.diagnosis.findings import number
@@ -23,8 +23,6 @@ from hetcal.kernels.intervals import effective_size, wilson_interval
 from hetcal.metrics import expected_calibration_error
 from hetcal.metrics.ece import bin_of
 from hetcal.metrics.standard_errors import mean_and_error
-
-Vector = NDArray[np.float64]
 
 _N_BINS = 12
 _N_COUNTS = 20

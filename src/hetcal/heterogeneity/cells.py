@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from hetcal._typing import Matrix
 from hetcal.kernels.neighbourhoods import (
     hellinger_balls,
     merge_overlapping,
@@ -16,7 +17,6 @@ from hetcal.kernels.neighbourhoods import (
     take_neighbourhoods,
 )
 
-Matrix = NDArray[np.float64]
 Indexes = NDArray[np.int64]
 
 NET_STEPS = 10  # a cell's leader is at most radius / 10 away

@@ -24,14 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hetcal._typing import Rows
+from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import Folds, out_of_sample
 from hetcal.kernels.forest_fit import fit_forest
 from hetcal.kernels.forest_vote import apply, indicator
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 N_TREES = 50
 _LARGEST_LEAF, _SMALLEST_LEAF, _ITEMS_PER_LEAF = 20, 5, 20
@@ -40,7 +36,7 @@ _FEATURES_PER_SPLIT = 40  # all features up to here: few of them can carry what 
 
 def residual_direction(
     Z: NDArray[np.float32],
-    codes: Codes,
+    codes: Rows,
     residuals: Matrix,
     *,
     fold: NDArray[np.int64] | None = None,
@@ -124,7 +120,7 @@ def score_terms(
 
 
 def studentised(
-    terms: Matrix, variances: Matrix, cells: sparse.csr_array, groups: Codes | None
+    terms: Matrix, variances: Matrix, cells: sparse.csr_array, groups: Rows | None
 ) -> Matrix:
     """Return the score statistic of each cell, in units of its spread; shape (m, B).
 
@@ -146,7 +142,7 @@ def studentised(
         return np.where(variance > 0, (cells @ terms) / np.sqrt(variance), 0.0)
 
 
-def _group_squares(cells: sparse.csr_array, column: Vector, groups: Codes) -> Vector:
+def _group_squares(cells: sparse.csr_array, column: Vector, groups: Rows) -> Vector:
     n = len(column)
     by_group = sparse.csr_array(
         (column, groups, np.arange(n + 1)), shape=(n, int(groups.max()) + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._threads import ThreadSafe
+from hetcal._typing import Matrix
 from hetcal._validation.frames import TablesAsColumns
 from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity import out_of_bag
@@ -33,13 +34,11 @@ from hetcal.heterogeneity.inputs import (
     same_items,
     seed_of,
 )
-from hetcal.heterogeneity.local_models import LocalModels
+from hetcal.heterogeneity.local_models import LocalModels, neighbourhoods_done
 from hetcal.heterogeneity.null import adjusted_among, benjamini_hochberg
 from hetcal.heterogeneity.paper import balls_of_buckets, published_values
 from hetcal.heterogeneity.subgroups import find_subgroups, report_groups
 from hetcal.kernels.simplex import log_probabilities, zero_floor
-
-Matrix = NDArray[np.float64]
 
 _TREES = {"oob": 50, "paper": 100}  # as the paper's text says, and as its code does
 _EVERYWHERE = 2.0  # no two predictions are further apart
@@ -113,8 +112,6 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         Threads over neighbourhoods; -1 for all cores. Where :func:`joblib.parallel_config` names a
         backend of other processes (loky, dask, ray), its workers instead. The result does not
         depend on it.
-    progress : callable, optional
-        Called as ``progress(n_done, n_neighbourhoods)`` on long work.
 
     Attributes
     ----------
@@ -163,7 +160,6 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         classes: Any = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
-        progress: Callable[[int, int], object] | None = None,
     ):
         self.estimate = estimate
         self.radius = radius
@@ -175,7 +171,6 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         self.classes = classes
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.progress = progress
 
     def fit(
         self,
@@ -413,7 +408,6 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
             folds.number if self.local_model is not None else apart,
             seed,
             self.n_jobs,
-            self.progress,
         )
         self._draws = out_of_bag.NullDraws(
             items,
@@ -483,7 +477,7 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
             n_estimators=self._n_trees,
             random_state=self._seed,
             n_jobs=self.n_jobs,
-            progress=self.progress,
+            progress=neighbourhoods_done,
         )
 
     def _own_balls(self, P: Matrix) -> pd.DataFrame:

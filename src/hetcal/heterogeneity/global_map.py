@@ -23,16 +23,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import Folds
 from hetcal.kernels.convex import Expansion, minimize_convex
 from hetcal.kernels.scaling import smoothed_targets
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 _KNOT_QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
 _MOST_CLASSES_WITH_HINGES = 3  # of their own; beyond, classes share the hinges
@@ -110,7 +106,7 @@ class FlexibleMap:
 
 def fit_flexible_map(
     log_proba: Matrix,
-    codes: Codes,
+    codes: Rows,
     weight: Vector,
     *,
     basis: SplineBasis | None = None,
@@ -172,7 +168,7 @@ class CrossFittedMap:
         Cross-fitted predictions.
     """
 
-    def __init__(self, log_proba: Matrix, codes: Codes, weight: Vector, folds: Folds):
+    def __init__(self, log_proba: Matrix, codes: Rows, weight: Vector, folds: Folds):
         self.full = fit_flexible_map(log_proba, codes, weight)
         self.fitted = self.full.apply(log_proba)
         basis, theta = self.full.basis, self.full.theta
@@ -195,7 +191,7 @@ class CrossFittedMap:
                 )
             )
 
-    def refit(self, codes: Codes) -> Matrix:
+    def refit(self, codes: Rows) -> Matrix:
         """Return cross-fitted predictions for labels that were drawn from ``fitted``."""
         proba = self.fitted.copy()
         for (train, test, train_rows, test_rows), factor in zip(

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from hetcal._progress import progressed
+from hetcal._typing import Matrix, Rows
 from hetcal.data import Folds, out_of_sample
 from hetcal.heterogeneity.cells import Balls
 from hetcal.kernels.forest_fit import fit_forest
 from hetcal.kernels.forest_vote import apply, leaf_class_mass, vote
 from hetcal.kernels.local_forests import local_forest_scores
 from hetcal.kernels.parallel import n_workers, pieces, spread
-
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 _LARGEST_BLOCK = 20_000_000  # probabilities held at once (160 MB), whatever the number of draws
 _LEAF = 3  # of the cross-fitted forests, which are not pruned
@@ -53,7 +52,6 @@ class LocalModels:
     fold: NDArray[np.int64] | None = None
     random_state: int = 0
     n_jobs: int | None = None
-    progress: Callable[[int, int], object] | None = None
 
     def brier(self, balls: Balls, draws: NDArray[np.int64]) -> Iterator[Matrix]:
         """Yield the out-of-sample squared error of every member, blocks (n_draws, n_members).
@@ -90,16 +88,16 @@ class LocalModels:
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             mode="fast",
-            progress=self.progress,
+            progress=neighbourhoods_done,
         )
         return np.asarray(scores.oob_proba)
 
-    def _cross_fitted(self, balls: Balls, codes: Codes, fold: Codes) -> Matrix:
+    def _cross_fitted(self, balls: Balls, codes: Rows, fold: Rows) -> Matrix:
         proba = np.full((len(balls.indices), self.P.shape[1]), np.nan)
         workers = n_workers(self.n_jobs)
         if workers > 1:
             cuts = pieces(balls.sizes, workers)
-            bare = replace(self, X=self.X[:0], P=self.P[:0], n_jobs=1, progress=None)
+            bare = replace(self, X=self.X[:0], P=self.P[:0], n_jobs=1)
             tasks = ((bare, self.X, self.P, _members(balls, cut), codes, fold) for cut in cuts)
             found = chain.from_iterable(spread(_cross_fit_some, tasks, self.n_jobs))
         else:
@@ -109,22 +107,21 @@ class LocalModels:
             )
         for j, part in enumerate(found):
             proba[balls.indptr[j] : balls.indptr[j + 1]] = part
-            if self.progress is not None:
-                self.progress(j + 1, len(balls))
+            neighbourhoods_done(j + 1, len(balls))
         return proba
 
-    def _cross_fit_one(self, members: Codes, codes: Codes, folds: Codes) -> Matrix:
+    def _cross_fit_one(self, members: Rows, codes: Rows, folds: Rows) -> Matrix:
         folds_of_members = Folds(folds).take(members)
         if len(folds_of_members) < 2:
             return np.full((len(members), self.P.shape[1]), np.nan)
 
-        def learn(train: Codes) -> Callable[[Codes], Matrix]:
+        def learn(train: Rows) -> Callable[[Rows], Matrix]:
             rows = members[train]
             return lambda test: self._fit_predict(rows, members[test], codes[rows])
 
         return out_of_sample(learn, folds_of_members, len(members))
 
-    def _fit_predict(self, train: NDArray, test: NDArray, y: Codes) -> Matrix:
+    def _fit_predict(self, train: NDArray, test: NDArray, y: Rows) -> Matrix:
         K = self.P.shape[1]
         present = np.unique(y)
         proba = np.zeros((len(test), K))
@@ -143,7 +140,7 @@ class LocalModels:
             proba[:, model.classes_] = model.predict_proba(self.X[test])
         return proba
 
-    def _forest_predict(self, train: NDArray, test: NDArray, y: Codes) -> Matrix:
+    def _forest_predict(self, train: NDArray, test: NDArray, y: Rows) -> Matrix:
         K = self.P.shape[1]
         forest = fit_forest(
             self.X[train],
@@ -159,7 +156,7 @@ class LocalModels:
         return votes / votes.sum(axis=1, keepdims=True)
 
 
-def _members(balls: Balls, cut: slice) -> list[Codes]:
+def _members(balls: Balls, cut: slice) -> list[Rows]:
     edges = balls.indptr[cut.start : cut.stop + 1]
     return [balls.indices[start:end] for start, end in pairwise(edges)]
 
@@ -168,16 +165,21 @@ def _cross_fit_some(
     bare: LocalModels,
     X: NDArray[np.float32],
     P: Matrix,
-    members: list[Codes],
-    codes: Codes,
-    fold: Codes,
+    members: list[Rows],
+    codes: Rows,
+    fold: Rows,
 ) -> list[Matrix]:
     """Cross-fit in some neighbourhoods; a task of a worker, to which arrays are sent once."""
     models = replace(bare, X=X, P=P)
     return [models._cross_fit_one(part, codes, fold) for part in members]
 
 
-def _squared_error(proba: Matrix, codes: Codes) -> Matrix:
+def _squared_error(proba: Matrix, codes: Rows) -> Matrix:
     """Return the squared distance to the one-hot label, summed over classes (the last axis)."""
     own = np.take_along_axis(proba, codes[..., None], axis=-1)[..., 0]
     return np.einsum("...k,...k->...", proba, proba) - 2 * own + 1
+
+
+def neighbourhoods_done(done: int, total: int) -> None:
+    """Report progress."""
+    progressed(done, total, "neighbourhoods")

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+from hetcal._typing import Matrix, Vector
 
 _RANKS_FROM = 199  # draws from which on their ranks are fine enough for p-values
 

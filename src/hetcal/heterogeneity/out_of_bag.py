@@ -25,16 +25,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from hetcal._typing import Matrix, Rows, Vector
 from hetcal.heterogeneity.cells import Balls, smoothing_weights
 from hetcal.heterogeneity.direction import residual_direction, score_terms, studentised
 from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.local_models import LocalModels
 from hetcal.heterogeneity.null import draw_labels, null_p_values
 from hetcal.kernels.parallel import n_workers, spread
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 OK, TOO_FEW, ONE_CLASS, NO_NEIGHBOURS = "ok", "too few neighbours", "one class", "no neighbours"
 #: Cells whose hh is a number.
@@ -47,11 +44,11 @@ class Items:
     """The calibration items, checked."""
 
     P: Matrix
-    codes: Codes
+    codes: Rows
     weight: Vector
-    groups: Codes | None
+    groups: Rows | None
 
-    def brier(self, Q: Matrix, codes: Codes | None = None) -> Vector:
+    def brier(self, Q: Matrix, codes: Rows | None = None) -> Vector:
         """Return the squared error of each item."""
         codes = self.codes if codes is None else codes
         rows = np.arange(len(Q))
@@ -126,7 +123,7 @@ class _Law:
         self,
         Z: NDArray[np.float32],
         weight: Vector,
-        codes: Codes,
+        codes: Rows,
         observed: bool,
         n_jobs: int | None,
     ) -> tuple[Vector, Vector, Matrix]:
@@ -140,7 +137,7 @@ class _Law:
 
 
 def _terms_of_draws(
-    law: _Law, Z: NDArray[np.float32], items: Items, labels: Codes, n_jobs: int | None
+    law: _Law, Z: NDArray[np.float32], items: Items, labels: Rows, n_jobs: int | None
 ) -> Iterator[tuple[Vector, Vector, Matrix]]:
     """Yield :meth:`_Law.terms` of the observed labels, then of each draw."""
     yield law.terms(Z, items.weight, items.codes, True, n_jobs)
@@ -249,7 +246,7 @@ def whole_set_test(items: Items, draws: NullDraws) -> tuple[float, float]:
     return float(T[0, 0]), float(null_p_values(T[:, 0], T[:, 1:])[0])
 
 
-def _status(balls: Balls, codes: Codes, min_neighbors: int) -> list[str]:
+def _status(balls: Balls, codes: Rows, min_neighbors: int) -> list[str]:
     sizes = balls.sizes
     lowest = np.full(len(balls), -1)
     highest = np.full(len(balls), -1)

@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._typing import Matrix, Rows
 from hetcal.heterogeneity.cells import Balls
 from hetcal.kernels.local_forests import STATUS_NAMES, local_forest_scores
 from hetcal.kernels.neighbourhoods import hellinger_balls, three_decimal_buckets
-
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 def balls_of_buckets(P_cal: Matrix, P: Matrix, radius: float) -> tuple[Balls, NDArray[np.int64]]:
@@ -25,7 +23,7 @@ def balls_of_buckets(P_cal: Matrix, P: Matrix, radius: float) -> tuple[Balls, ND
 
 def published_values(
     X: NDArray[np.float32],
-    codes: Codes,
+    codes: Rows,
     P: Matrix,
     balls: Balls,
     *,

@@ -25,6 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity.conditions import (
     Column,
@@ -38,10 +39,6 @@ from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.null import benjamini_hochberg
 from hetcal.kernels.intervals import effective_size, wilson_interval
 from hetcal.kernels.simplex import log_probabilities, zero_floor
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 COLUMNS = [
     "rule",
@@ -73,9 +70,9 @@ class _Labelled:
     """Items with what is compared: labels, the model, the global map."""
 
     P: Matrix
-    codes: Codes
+    codes: Rows
     weight: Vector
-    groups: Codes | None
+    groups: Rows | None
     p_g: Matrix
 
     @property
@@ -83,7 +80,7 @@ class _Labelled:
         return np.eye(self.P.shape[1])[self.codes] - self.P
 
     @classmethod
-    def read(cls, codes: Codes, P: Matrix, weight: Vector, groups: Codes | None, seed: int):
+    def read(cls, codes: Rows, P: Matrix, weight: Vector, groups: Rows | None, seed: int):
         log_proba = log_probabilities(P, zero_floor(P))
         folds = Folds.make(len(codes), 5, seed=[seed, 2], groups=groups)
         p_g = CrossFittedMap(log_proba, codes, weight, folds).proba
@@ -210,13 +207,13 @@ def subgroups_of(
 
 def report_groups(
     X: Any,
-    codes: Codes,
+    codes: Rows,
     P: Matrix,
     classes: NDArray,
     by: Sequence[str] | str,
     *,
     sample_weight: Vector | None = None,
-    groups: Codes | None = None,
+    groups: Rows | None = None,
     random_state: int = 0,
 ) -> pd.DataFrame:
     """Report the groups that given columns form, in the form of :func:`find_subgroups`.

@@ -60,7 +60,6 @@ _PUBLIC = plain(
         "_n_trees": whole(1, _MOST_TREES),
     },
     may_lack=("cells_", "covered_"),
-    derived={"progress": None},
 )
 _REBUILT = ("_table", "_X", "_items", "_balls", "_models", "_map", "_draws", "_null_means")
 _STORED = ("table", "items", "centres", "fold", "global_map", "terms", "variances", "null_means")
@@ -166,7 +165,6 @@ def _finish_honest(hidden: HiddenHeterogeneity, stored: dict[str, Any]) -> None:
         fold,
         int(hidden._seed),
         hidden.n_jobs if hidden.n_jobs is not None else 1,
-        None,
     )
     # Of the map and the draws only this is needed after the fit.
     hidden._map = object.__new__(CrossFittedMap)

@@ -13,11 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
+from hetcal._typing import Matrix, Vector
 from hetcal.kernels.convex import Expansion, minimize_convex
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-
 
 # Below this, 1 - p has too few digits left to rank by.
 _SATURATED = 1e-9

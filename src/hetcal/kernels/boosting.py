@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from hetcal._typing import Matrix
 from hetcal.kernels._backend import native
 from hetcal.kernels._checks import aligned, check_indices, expect
 from hetcal.kernels.parallel import n_threads
 
-Matrix = NDArray[np.float64]
 Bins = NDArray[np.uint8]
 Integers = NDArray[np.int32]
 

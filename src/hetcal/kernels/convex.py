@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+from hetcal._typing import Matrix, Vector
 
 # Relative accuracy of the objective at which the search ends; Newton's last step squares the error.
 _TOLERANCE = 1e-13

@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from hetcal._typing import Matrix, Vector
 from hetcal.kernels._backend import native
 from hetcal.kernels._checks import aligned, check_indices, check_length, check_starts, expect
 from hetcal.kernels.forest_model import Forest
 from hetcal.kernels.forest_vote import apply, indicator
 from hetcal.kernels.parallel import n_threads
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 _PAIRS_PER_CALL = 50_000_000  # rows x items between two chances to interrupt
 _PURE_PAIRS_PER_CALL = 2_000_000  # the pure twin holds that many similarities
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._typing import Vector
 from hetcal.kernels.forest_model import Forest
 from hetcal.kernels.forest_neighbours import (
     LeafItems,
@@ -25,7 +26,6 @@ from hetcal.kernels.forest_neighbours import (
 )
 from hetcal.kernels.forest_vote import LeafMass, leaf_class_mass, vote_leaves
 
-Vector = NDArray[np.float64]
 SENSES = ("query", "voter")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-Matrix = NDArray[np.float64]
+from hetcal._typing import Matrix
 
 
 def wilson_interval(share: Matrix, n: Matrix, confidence: float = 0.95) -> tuple[Matrix, Matrix]:

@@ -7,12 +7,10 @@ saturated probabilities; here two scores are tied only when they are equal.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hetcal._typing import Vector
 from hetcal.kernels._backend import native
 from hetcal.kernels._checks import aligned, check_length, expect
-
-Vector = NDArray[np.float64]
 
 
 def isotonic_fit(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hetcal._typing import Vector
 from hetcal.kernels.isotonic import isotonic_fit
-
-Vector = NDArray[np.float64]
 
 
 class IsotonicMap(NamedTuple):

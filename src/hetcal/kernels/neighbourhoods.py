@@ -13,9 +13,9 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from hetcal._compat import neighbour_search
+from hetcal._typing import Matrix
 from hetcal.kernels._checks import check_indices, check_starts
 
-Matrix = NDArray[np.float64]
 Indexes = NDArray[np.int64]
 
 _CHUNK = 1024  # points compared with all leaders at once; bounds the memory of `simplex_net`

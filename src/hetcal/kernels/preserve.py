@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
+from hetcal._typing import Matrix
 
 
 def keep_top(Q: Matrix, top: NDArray[np.int64]) -> Matrix:

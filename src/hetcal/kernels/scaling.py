@@ -14,13 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hetcal._typing import Matrix, Rows, Vector
 from hetcal.kernels.convex import Expansion, minimize_convex
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 class SoftmaxMap(NamedTuple):
@@ -31,7 +27,7 @@ class SoftmaxMap(NamedTuple):
     converged: bool
 
 
-def smoothed_targets(codes: Codes, n_classes: int, weight: Vector) -> Matrix:
+def smoothed_targets(codes: Rows, n_classes: int, weight: Vector) -> Matrix:
     """Return soft labels that carry one pseudo-error in total, as columns: shape (K, n).
 
     With ``n`` the sum of weights, the observed class gets ``(n + 1) / (n + 2)`` and the others
@@ -51,7 +47,7 @@ def smoothed_targets(codes: Codes, n_classes: int, weight: Vector) -> Matrix:
     return targets
 
 
-def hard_targets(codes: Codes, n_classes: int) -> Matrix:
+def hard_targets(codes: Rows, n_classes: int) -> Matrix:
     """Return one-hot labels as columns: shape (K, n)."""
     return np.equal.outer(np.arange(n_classes), codes).astype(np.float64)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
+from hetcal._typing import Matrix
 
 # What the zeros of a coarse classifier (a decision tree) are read as at most. Over the cells that
 # develop settings in benchmarks/global_calibrators.py, 0.01 did slightly better than 0.001.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
+from hetcal._typing import Matrix
 
 
 @dataclass(frozen=True)

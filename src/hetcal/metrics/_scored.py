@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hetcal._typing import Matrix, Vector
 from hetcal._validation import (
     check_columns_match_classes,
     check_labels,
@@ -17,9 +18,6 @@ from hetcal._validation import (
     check_same_rows,
     check_sample_weight,
 )
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # A statistic is a metric as a function of how often each item occurs: it takes counts of shape
 # (n, B), one column per resample, and gives B values. A column of ones gives the metric itself, so

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from hetcal._typing import Matrix, Rows
 from hetcal.datasets import (
     DatasetUnavailableError,
     PaperSplit,
@@ -23,9 +23,6 @@ from hetcal.datasets import (
 )
 from hetcal.paper.settings import DATASETS, PROTOCOL, Trial
 from hetcal.paper.store import Store
-
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 # Tables: so many rows train the black box, those after them calibrate, the last rows test.
 N_TABLE_TRAIN, N_TABLE_TEST = 2000, 8000
@@ -44,14 +41,14 @@ class TrialData:
     """Items of one split behind one classifier; labels are columns of the probabilities."""
 
     X_cal: Matrix
-    y_cal: Codes
+    y_cal: Rows
     P_cal: Matrix
     X_test: Matrix
-    y_test: Codes
+    y_test: Rows
     P_test: Matrix
 
     @property
-    def classes(self) -> Codes:
+    def classes(self) -> Rows:
         """Labels in the order of the columns."""
         return np.arange(self.P_cal.shape[1])
 

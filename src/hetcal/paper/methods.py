@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
+from hetcal._typing import Matrix
 from hetcal.calibration import get_calibrator
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.metrics import accuracy, brier_score, expected_calibration_error, log_loss
@@ -20,7 +21,6 @@ from hetcal.paper.data import TrialData, trial_data
 from hetcal.paper.settings import BASELINES, DATASETS, PAPER_METHODS, Trial
 from hetcal.paper.store import Store
 
-Matrix = NDArray[np.float64]
 Result = dict[str, float]
 
 

@@ -7,12 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from hetcal._typing import Vector
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.plotting._style import BLUE, INK, ORANGE, require_pyplot
-
-Vector = NDArray[np.float64]
 
 _NAME = "HeterogeneityCurveDisplay"
 _REACH = 0.02  # how far from a grid point its nearest prediction may lie

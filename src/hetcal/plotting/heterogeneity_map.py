@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._typing import Matrix
 from hetcal.plotting._style import require_pyplot
-
-Matrix = NDArray[np.float64]
 
 _NAME = "HeterogeneityMapDisplay"
 _MARGIN = 0.08  # of the range of the points, around them

@@ -10,11 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from hetcal._typing import Vector
 from hetcal.metrics._scored import Scored, check_choice, check_scored
 from hetcal.metrics.ece import BINNINGS, bin_of, check_n_bins
 from hetcal.plotting._style import INK, PALETTE, require_pyplot
-
-Vector = NDArray[np.float64]
 
 _NAME = "ReliabilityDisplay"
 _N_COUNT_BARS = 20

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from hetcal._threads import ThreadSafe
+from hetcal._typing import Matrix
 from hetcal.kernels.votes import (
     Ballot,
     Voters,
@@ -26,8 +27,6 @@ from hetcal.kernels.votes import (
     heaviest_votes,
     vote_with_matrix,
 )
-
-Matrix = NDArray[np.float64]
 
 # Rows are handled so many at a time that a chunk of similarities stays within this many numbers.
 _CHUNK_NUMBERS = 2**23

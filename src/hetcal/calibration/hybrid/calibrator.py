@@ -12,8 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import HetcalWarning, levels_to_caller
+from hetcal._progress import progressed
 from hetcal._typing import Matrix
 from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.recalibration import Recalibration
@@ -153,9 +155,7 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         library = Library(learned, self.n_estimators, self.random_state, self.n_jobs)
         families = [*library.global_maps(), *library.wanted(self.experts)]
         self.bystanders_ = library.auxiliary(families)
-        for family in (*families, *self.bystanders_):
-            family.fit(learned)
-        predictions = [family.out_of_sample(learned, folds) for family in families]
+        predictions = self._fit_families(families, learned, folds)
         self.families_ = families
         blend = self._weigh(predictions, learned, folds)
         self._compare_without_model(predictions, blend, learned, folds)
@@ -164,6 +164,18 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         support, n_trees = self._proximity().out_of_sample_support(learned)
         self._honest_support = (support, n_trees)
         return self
+
+    def _fit_families(
+        self, families: list[Family], items: CalibrationSet, folds: Folds
+    ) -> list[list[Matrix]]:
+        """Fit every family and return what its experts say out of sample."""
+        for family in self.bystanders_:
+            family.fit(items)
+        predictions = []
+        for number, family in enumerate(families, start=1):
+            predictions.append(family.fit(items).out_of_sample(items, folds))
+            progressed(number, len(families), family.names[0])
+        return predictions
 
     def predict_proba(
         self,

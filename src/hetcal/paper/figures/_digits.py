@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
+from hetcal._typing import Matrix
 from hetcal.calibration import get_calibrator
 from hetcal.calibration.similarity import SimilarityCalibrator
 from hetcal.datasets import PaperSplit, paper_classifier, paper_split
-
-Matrix = NDArray[np.float64]
 
 DATASET, N_CAL, SIDE = "mnist-1v7", 3000, 28
 
