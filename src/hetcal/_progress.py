@@ -26,8 +26,8 @@ def report_progress(listener: Listener) -> Iterator[None]:
     >>> hybrid = hetcal.HybridCalibrator("neighbours", n_estimators=5)
     >>> with hetcal.report_progress(lambda done, total, what: print(f"{done}/{total} {what}")):
     ...     hybrid = hybrid.fit(data.X, data.y, y_proba=data.y_proba)
-    1/8 temperature
-    2/8 bcts
+    1/7 temperature
+    2/7 bcts
     ...
     """
     before = _listener.set(listener)

@@ -122,7 +122,7 @@ def test_the_identity_leaves_probabilities_as_they_are():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 80)
     codes = np.array([rng.choice(3, p=p) for p in P])
-    observed = CrossFittedMap(np.log(P), codes, np.ones(80), np.arange(80) % 4)
+    observed = CrossFittedMap(np.log(P), codes, np.ones(80), Folds(np.arange(80) % 4))
     identity = observed.of_the_identity(np.log(P))
     np.testing.assert_allclose(identity.fitted, P)
     np.testing.assert_array_equal(identity.proba, observed.proba)

@@ -70,7 +70,7 @@ def find_column_order(
     n, K = P.shape
     rows = slice(None, None, max(1, n // max(_CELLS // K, _ROWS_PER_CLASS * K)))
     codes, P = codes[rows], P[rows]
-    weight = np.ones(codes.shape[0]) if weight is None else weight[rows]
+    weight = np.ones(codes.shape[0]) if weight is None else weight[rows] / weight.max()
     groups = np.arange(codes.shape[0]) if groups is None else groups[rows]
     aucs, errors, sizes = _aucs(codes, P, weight, groups)
     z = (aucs - 0.5) / errors[:, None]
