@@ -136,3 +136,11 @@ def number_of_rows(data: Any, name: str = "y") -> int:
             f"Pass {name} as an array, a table or a list."
         )
     return int(shape[0])
+
+
+def take_rows(table: Any, rows: Any) -> Any:
+    """Return some rows of a table, array, sparse matrix or list, in its own container."""
+    # Late: what only reads tables runs without scikit-learn, which takes a second to import.
+    from sklearn.utils import _safe_indexing
+
+    return _safe_indexing(table, rows)

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._typing import Matrix
 from hetcal._validation import check_columns_match_classes, check_logits, check_proba
+from hetcal._validation.containers import take_rows
 from hetcal.calibration.precomputed import PrecomputedProba
 
 _N_FOLDS = 5
@@ -134,8 +134,8 @@ def _fold_output(
     with warnings.catch_warnings():
         # The fit on all rows says the same once.
         warnings.simplefilter("ignore", HetcalWarning)
-        model = fit_weighted(clone(estimator), _safe_indexing(X, train), y[train], fold_weight)
-    return output_of(model, _safe_indexing(X, test), classes)
+        model = fit_weighted(clone(estimator), take_rows(X, train), y[train], fold_weight)
+    return output_of(model, take_rows(X, test), classes)
 
 
 def _splits(

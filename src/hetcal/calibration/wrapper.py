@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import Tags, _safe_indexing, get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_is_fitted,
@@ -31,7 +31,7 @@ from hetcal._validation import (
     check_sample_weight,
     check_two_classes,
 )
-from hetcal._validation.containers import as_array, as_frame, masked_as_missing
+from hetcal._validation.containers import as_array, as_frame, masked_as_missing, take_rows
 from hetcal.calibration.crossfit import cross_fit, fit_weighted, output_kind, output_of
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, preserving
@@ -330,7 +330,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
             options["groups"] = groups[rows]
         features = None
         if _uses_features(calibrator):
-            features = self._fit_features(_safe_indexing(X, rows), y[rows])
+            features = self._fit_features(take_rows(X, rows), y[rows])
         # The columns follow the model, also where a class is missing from y.
         calibrator.set_params(classes=self.classes_)
         output = {self.output_kind_: self.out_of_fold_output_}

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import _safe_indexing
 
 from hetcal._typing import Matrix, Rows
 from hetcal._validation import (
@@ -28,6 +27,7 @@ from hetcal._validation import (
     warn_column_order,
     weights_as_counts,
 )
+from hetcal._validation.containers import take_rows
 from hetcal.data.scores import Scores
 from hetcal.kernels.simplex import zero_floor
 
@@ -108,6 +108,7 @@ class CalibrationSet:
         sample_weight: Any = None,
         groups: Any = None,
         caller: str,
+        order_is_known: bool = False,
     ) -> Self:
         """Return checked items, or say what is wrong with them and what to do.
 
@@ -124,6 +125,8 @@ class CalibrationSet:
         sample_weight, groups : array-like of shape (n,), optional
         caller : str
             Who was called, for the error texts.
+        order_is_known : bool, default=False
+            Whether to take the order of the columns as given, also where it looks wrong.
         """
         kind = check_one_kind(y_proba, logits, caller=caller)
         if y is None:
@@ -143,7 +146,8 @@ class CalibrationSet:
         check_two_classes(codes, order, weight)
         floor = zero_floor(output) if kind == "y_proba" else None
         scores, groups = _scores(output, floor), check_groups(groups, n)
-        warn_column_order(codes, scores.proba, order, name=kind, weight=weight, groups=groups)
+        if not order_is_known:
+            warn_column_order(codes, scores.proba, order, name=kind, weight=weight, groups=groups)
         return cls(
             codes=codes,
             classes=order,
@@ -178,7 +182,7 @@ class CalibrationSet:
     def X(self) -> Any:  # noqa: N802
         """The features in the container they came in."""
         given = self._features.given
-        return given if given is None or self._is_whole else _safe_indexing(given, self.rows)
+        return given if given is None or self._is_whole else take_rows(given, self.rows)
 
     @property
     def labels(self) -> NDArray:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.utils import _safe_indexing
 
 from hetcal._typing import Matrix
-from hetcal._validation.containers import as_frame
+from hetcal._validation.containers import as_frame, take_rows
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis import findings, summaries, support_summary
 from hetcal.diagnosis.advise import Advice
@@ -51,7 +50,7 @@ def assembled(
         known = np.flatnonzero(~np.isnan(Q[:, 0]))
         weak = support_summary.weakest(
             "calibration set",
-            _safe_indexing(items.X, known),
+            take_rows(items.X, known),
             own[known],
             items.proba[known],
             Q[known],

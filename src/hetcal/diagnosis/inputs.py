@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
 from hetcal._typing import Matrix
 from hetcal._validation import (
@@ -18,7 +17,7 @@ from hetcal._validation import (
     check_proba,
     check_same_rows,
 )
-from hetcal._validation.containers import as_frame, as_vector, masked_as_missing
+from hetcal._validation.containers import as_frame, as_vector, masked_as_missing, take_rows
 from hetcal.data import CalibrationSet
 from hetcal.metrics.scores import expected_cost
 
@@ -58,7 +57,7 @@ def calibration_items(
         moment = moment[rows]
     if isinstance(by, Mapping):
         check_same_rows(y=y, **{str(key): value for key, value in by.items()})
-        by = {key: _safe_indexing(as_vector(value, str(key)), rows) for key, value in by.items()}
+        by = {key: take_rows(as_vector(value, str(key)), rows) for key, value in by.items()}
     if np.array_equal(rows, np.arange(items.n_items)):
         return items, rows, moment, by
     return items.take(rows).detached(), rows, moment, by

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
 from hetcal._typing import Matrix
+from hetcal._validation.containers import take_rows
 from hetcal.calibration import get_calibrator
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis import summaries
@@ -33,7 +33,7 @@ def with_test_scores(
     if advice.evidence is None:
         return findings
     known = np.flatnonzero(codes >= 0)
-    X, output = _safe_indexing(test[0], known), test[1][known]
+    X, output = take_rows(test[0], known), test[1][known]
     given: dict[str, Any] = {items.kind: output}
     new = CalibrationSet.check(
         X, items.classes[codes[known]], classes=items.classes, caller="diagnose", **given

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
 from hetcal._typing import Matrix
-from hetcal._validation.containers import as_frame
+from hetcal._validation.containers import as_frame, take_rows
 from hetcal.diagnosis import findings
 
 _N_BINS = 24
@@ -75,7 +74,7 @@ def _features(X: Any, rows: NDArray[np.int64]) -> list[dict[str, str]]:
     """Return a few features of some rows as text."""
     if not isinstance(rows, np.ndarray) or hasattr(X, "tocsr"):
         return [{} for _ in rows]
-    part = _safe_indexing(X, rows)
+    part = take_rows(X, rows)
     frame = as_frame(part)
     if frame is not None:
         names = list(frame.columns)[:_MOST_FEATURES]

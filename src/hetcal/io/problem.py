@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal.data import CalibrationSet
 from hetcal.io.roles import TableRoles
+
+if TYPE_CHECKING:
+    from hetcal.data import CalibrationSet
 
 
 @dataclass
@@ -93,8 +95,17 @@ class Problem:
     @cached_property
     def items(self) -> CalibrationSet:
         """The items as a checked calibration set."""
+        # Late: a mistyped column is told without waiting for scikit-learn.
+        from hetcal.data import CalibrationSet
+
+        # Whoever read the table has looked at the order of the columns, and has been obeyed.
         return CalibrationSet.check(
-            self.X, self.y, classes=self.classes, caller="hetcal", **self.arguments
+            self.X,
+            self.y,
+            classes=self.classes,
+            caller="hetcal",
+            order_is_known=True,
+            **self.arguments,
         )
 
     def take(self, items: NDArray[np.int64]) -> Problem:
