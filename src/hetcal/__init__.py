@@ -45,8 +45,8 @@ if TYPE_CHECKING:
         learning_curve,
     )
     from hetcal.heterogeneity import HiddenHeterogeneity
-    from hetcal.io import load, save
     from hetcal.monitor import SupportMonitor
+    from hetcal.persistence import load, save
     from hetcal.report import Report, diagnose
 
 _HOME = {
@@ -81,9 +81,24 @@ _HOME = {
     "get_calibrator": "hetcal.calibration",
     "list_calibrators": "hetcal.calibration",
     "learning_curve": "hetcal.diagnosis",
-    "load": "hetcal.io",
-    "save": "hetcal.io",
+    "load": "hetcal.persistence",
+    "save": "hetcal.persistence",
 }
+
+# Packages that are reached by attribute after a plain ``import hetcal`` and need no extra library.
+_PACKAGES = (
+    "batches",
+    "calibration",
+    "datasets",
+    "diagnosis",
+    "heterogeneity",
+    "metrics",
+    "monitor",
+    "persistence",
+    "report",
+    "similarity",
+    "tables",
+)
 
 __all__ = [
     "Advice",
@@ -124,10 +139,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"hetcal.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'hetcal' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_PACKAGES])

@@ -11,13 +11,13 @@ import warnings
 from pathlib import Path
 
 from hetcal.cli import main
-from hetcal.io import whole
+from hetcal.persistence import whole
 
 # All that the commands need: a process that is copied from one that has it need not import it.
 MODULES = (
-    *("hetcal.cli._app", "hetcal.diagnosis", "hetcal.paper.runner", "hetcal.io.columns"),
-    *("hetcal.io.file", "hetcal.batches", "hetcal.calibration.registry", "pyarrow.parquet"),
-    *("rich.table", "sklearn.naive_bayes", "tests.faults.processes"),
+    *("hetcal.cli._app", "hetcal.diagnosis", "hetcal.paper.runner", "hetcal.tables.columns"),
+    *("hetcal.persistence.file", "hetcal.batches", "hetcal.calibration.registry"),
+    *("pyarrow.parquet", "rich.table", "sklearn.naive_bayes", "tests.faults.processes"),
 )
 MOMENTS = ("first bytes", "before the name", "after the name")
 
@@ -81,7 +81,7 @@ def monitor_often(model: str, table: str, history: str, times: int) -> None:
 
 def hold(path: str, flag: str) -> None:
     """Take the lock of a file and keep it."""
-    from hetcal.io.locks import locked
+    from hetcal.persistence.locks import locked
 
     with locked(path):
         Path(flag).touch()

@@ -16,7 +16,7 @@ from tests.faults import processes
 from tests.faults.commands import commands, litter, whole
 
 import hetcal
-from hetcal.io.whole import WholeFile, remove_leftovers
+from hetcal.persistence.whole import WholeFile, remove_leftovers
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Unix signals")
 

@@ -17,7 +17,7 @@ from tests.faults.commands import commands, litter, mounted
 import hetcal
 from hetcal._exceptions import FileWriteError, InputError
 from hetcal.cli import main
-from hetcal.io.whole import WholeFile, write_whole
+from hetcal.persistence.whole import WholeFile, write_whole
 
 resource = pytest.importorskip("resource", reason="limits of file sizes are Unix's")
 

@@ -97,8 +97,8 @@ def compare(
         "drop_missing": drop_missing,
         "accept_order": accept_order,
     }
-    from hetcal.io.whole import write_whole
-    from hetcal.io.writing import TableWriter, check_target
+    from hetcal.persistence.whole import write_whole
+    from hetcal.tables.writing import TableWriter, check_target
 
     to_stdout = json == "-"
     for path in (out, None if to_stdout else json):

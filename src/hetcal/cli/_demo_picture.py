@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal.cli._demo_example import Example
-from hetcal.io.whole import WholeFile
+from hetcal.persistence.whole import WholeFile
 from hetcal.plotting import ReliabilityDisplay
 from hetcal.plotting._style import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 

@@ -15,8 +15,8 @@ from hetcal.cli._console import errors, print_json, results
 from hetcal.cli._working import bar, tell_line
 
 if TYPE_CHECKING:
-    from hetcal.io.columns import Problem
     from hetcal.report.model import Report
+    from hetcal.tables.columns import Problem
 
 _REPORT = "report.html"
 _OURS = b'name="generator" content="hetcal"'
@@ -243,8 +243,8 @@ def _new_items(
     """Return what ``diagnose`` takes about the rows of a test table, and their places in it."""
     if test is None:
         return {}, None
-    from hetcal.io.sampling import draw_rows
-    from hetcal.io.tables import read_batches
+    from hetcal.tables.reading import read_batches
+    from hetcal.tables.sampling import draw_rows
 
     sample = draw_rows(read_batches(test, **(how | {"format": None})), max_rows, random_state=seed)
     if len(sample.rows) < sample.n_rows:
@@ -329,7 +329,7 @@ def _checked_target(out: Path | None, folder: Path) -> Path:
 
 
 def _check_folder(path: str | None) -> None:
-    from hetcal.io.writing import check_target
+    from hetcal.tables.writing import check_target
 
     if path is not None and path != "-":
         check_target(path, overwrite=True)

@@ -18,7 +18,7 @@ from hetcal.cli._working import file_size, tell, tell_line, working
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hetcal.io.problem import Problem
+    from hetcal.tables.problem import Problem
 
 _SUPPORT_QUANTILE = 0.01
 _EXPERTS_SHOWN, _LEAST_WEIGHT = 6, 0.005
@@ -141,7 +141,7 @@ class _Fit:
         overwrite: bool,
     ):
         self.started = time.perf_counter()
-        from hetcal.io.writing import check_target
+        from hetcal.tables.writing import check_target
 
         self.table, self.out, self.roles, self.method = table, out, roles, method
         self.preserve, self.how, self.drawing = preserve, how, drawing
@@ -150,7 +150,7 @@ class _Fit:
         self.local = method in _LOCAL
 
     def run(self, say: Any, *, forget_features: bool) -> None:
-        from hetcal.io.large_tables import draw_problem
+        from hetcal.tables.large_tables import draw_problem
 
         self.problem: Problem = draw_problem(
             self.table,
@@ -165,7 +165,7 @@ class _Fit:
         say("Measuring")
         self._measure()
         say(f"Saving {self.out}")
-        from hetcal.io import save
+        from hetcal.persistence import save
 
         self.forget_features = forget_features
         save(

@@ -14,7 +14,7 @@ from hetcal._exceptions import ColumnOrderWarning, InputError
 from hetcal.cli._options import MAX_ROWS
 
 if TYPE_CHECKING:
-    from hetcal.io.columns import Problem
+    from hetcal.tables.columns import Problem
 
 _FLAGS = frozenset({"percent", "drop_missing", "accept_order"})
 
@@ -41,7 +41,7 @@ def read(
     say: Callable[[str, float | None], object],
 ) -> Problem:
     """Return the calibration items of a table that has features."""
-    from hetcal.io.large_tables import draw_problem
+    from hetcal.tables.large_tables import draw_problem
 
     problem = draw_problem(
         table,

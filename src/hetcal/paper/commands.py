@@ -220,9 +220,9 @@ def page(
     ] = False,
 ) -> None:
     """Write the documentation's page of results: every table and figure beside the published."""
-    from hetcal.io.whole import write_whole
     from hetcal.paper.page import draw_pictures, page_text
     from hetcal.paper.progress import say
+    from hetcal.persistence.whole import write_whole
 
     if figures not in ("none", "results", "all"):
         raise ValueError(f"--figures must be none, results or all; got {figures!r}.")

@@ -27,9 +27,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal.io.failures import told_clearly
-from hetcal.io.whole import write_whole
 from hetcal.paper.settings import DATASETS, Trial
+from hetcal.persistence.failures import told_clearly
+from hetcal.persistence.whole import write_whole
 
 # hh is the published hidden heterogeneity for "hh", the out-of-bag one for "hh-oob", whose parts
 # are hh_global and hh_local and whose test has the p-value; all are means over the test items.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from hetcal.io.whole import write_whole
+from hetcal.persistence.whole import write_whole
 from hetcal.report import codec
 
 #: Version of the JSON form; raised when a field changes its meaning or goes away.

@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from hetcal.io.whole import WholeFile, write_whole
 from hetcal.paper.settings import Trial
+from hetcal.persistence.whole import WholeFile, write_whole
 from hetcal.plotting._style import require_pyplot
 
 

@@ -1,0 +1,125 @@
+"""Calibration items from a table, ready for any calibrator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hetcal.data import CalibrationSet
+from hetcal.tables.roles import TableRoles
+
+
+@dataclass
+class Problem:
+    """Calibration items from a table, ready for any calibrator.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame or None
+        The features; None where no column is left for them.
+    y : ndarray of shape (n,)
+        The labels: whole numbers, truth values or text.
+    output : ndarray of shape (n, K)
+        The classifier's probabilities or logits, one column per class.
+    classes : ndarray of shape (K,)
+        The classes in this order.
+    roles : TableRoles
+        What each column is for; reads later tables in the same way.
+    groups : ndarray of shape (n,) or None
+        The group of each item.
+    weight : ndarray of shape (n,) or None
+        The weight of each item.
+    by : dict
+        Columns to report by, from their name to their values as text.
+    time : ndarray of shape (n,) or None
+        Values of the column of time, as they stand.
+    rows : ndarray of shape (n,)
+        The place of each item in the table, counted from 0.
+    n_read : int
+        Rows of the table.
+    left_out : dict
+        Columns that are no features, with the reason.
+    notes : list of str
+        What was assumed, dropped or left out, in words.
+    drawn : dict or None
+        Where the items are a sample of a larger table: ``from_rows``, ``usable_rows``, ``items``,
+        ``max_rows``, ``seed``, and ``overall``, the model's scores over all usable rows.
+    """
+
+    X: pd.DataFrame | None
+    y: NDArray
+    output: NDArray[np.float64]
+    classes: NDArray
+    roles: TableRoles
+    groups: NDArray | None = None
+    weight: NDArray[np.float64] | None = None
+    by: dict[str, NDArray] = field(default_factory=dict)
+    time: NDArray | None = None
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    n_read: int = 0
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    drawn: dict[str, Any] | None = None
+
+    @property
+    def n_items(self) -> int:
+        """Number of calibration items."""
+        return self.y.shape[0]
+
+    @property
+    def proba(self) -> NDArray[np.float64]:
+        """The classifier's probabilities, also where logits were given."""
+        if self.roles.output_kind == "y_proba":
+            return self.output
+        from scipy.special import softmax
+
+        return softmax(self.output, axis=1)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Named arguments of ``fit``: the output, and weights and groups where there are any."""
+        named: dict[str, Any] = {self.roles.output_kind: self.output}
+        if self.weight is not None:
+            named["sample_weight"] = self.weight
+        if self.groups is not None:
+            named["groups"] = self.groups
+        return named
+
+    @cached_property
+    def items(self) -> CalibrationSet:
+        """The items as a checked calibration set."""
+        return CalibrationSet.check(
+            self.X, self.y, classes=self.classes, caller="hetcal", **self.arguments
+        )
+
+    def take(self, items: NDArray[np.int64]) -> Problem:
+        """Return some of the items as a problem of their own."""
+
+        def part(values: Any) -> Any:
+            return None if values is None else values[items]
+
+        return replace(
+            self,
+            X=None if self.X is None else self.X.iloc[items],
+            y=self.y[items],
+            output=self.output[items],
+            groups=part(self.groups),
+            weight=part(self.weight),
+            by={name: values[items] for name, values in self.by.items()},
+            time=part(self.time),
+            rows=self.rows[items],
+        )
+
+    def fit(self, calibrator: Any) -> Any:
+        """Fit a calibrator on the items; one that has no use for groups gets none."""
+        from sklearn.utils.validation import has_fit_parameter
+
+        named = self.arguments
+        if "groups" in named and not has_fit_parameter(calibrator, "groups"):
+            del named["groups"]
+        return calibrator.fit(self.X, self.y, **named)
