@@ -297,9 +297,9 @@ def test_a_loaded_calibrator_can_be_pickled(kind, calibrators, data, tmp_path):
 
 
 def test_a_name_as_long_as_the_system_permits(tmp_path):
-    from hetcal.persistence.whole import write_whole
+    from hetcal.persistence.atomic_file import write_atomic
 
     for name in ("n" * 255, "é" * 127):
-        write_whole(tmp_path / name, "all of it")
+        write_atomic(tmp_path / name, "all of it")
         assert (tmp_path / name).read_text() == "all of it"
     assert len(list(tmp_path.iterdir())) == 2

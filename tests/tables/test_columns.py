@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from hetcal import get_calibrator
 from hetcal._exceptions import InputError
-from hetcal.tables import TableRoles, read_batches, read_problem, read_table
+from hetcal.calibration.fitting import fitted_to
+from hetcal.tables import TableRoles, read_batches, read_labelled, read_table
 from hetcal.tables.class_columns import match_classes
 
 N = 120
@@ -37,19 +38,19 @@ def loans(n=N, seed=0, classes=("no", "yes")) -> pd.DataFrame:
 
 
 def read(table, **roles):
-    return read_problem(table, **({"label": "outcome", "proba": "p_*"} | roles))
+    return read_labelled(table, **({"label": "outcome", "proba": "p_*"} | roles))
 
 
 def test_a_plain_table():
     table = loans()
-    problem = read(table)
-    assert problem.classes.tolist() == ["no", "yes"]
-    assert problem.y.tolist() == table["outcome"].tolist()
-    np.testing.assert_array_equal(problem.output, table[["p_no", "p_yes"]])
-    assert list(problem.X.columns) == ["age", "income", "region"]
-    assert problem.roles.features == {"age": "number", "income": "number", "region": "text"}
-    assert problem.roles.levels == {"region": ["north", "south east"]}
-    assert problem.notes == []
+    labelled = read(table)
+    assert labelled.classes.tolist() == ["no", "yes"]
+    assert labelled.y.tolist() == table["outcome"].tolist()
+    np.testing.assert_array_equal(labelled.output, table[["p_no", "p_yes"]])
+    assert list(labelled.X.columns) == ["age", "income", "region"]
+    assert labelled.roles.features == {"age": "number", "income": "number", "region": "text"}
+    assert labelled.roles.levels == {"region": ["north", "south east"]}
+    assert labelled.notes == []
 
 
 @pytest.mark.parametrize("container", ["polars", "arrow", "csv", "parquet", "feather"])
@@ -126,9 +127,9 @@ def test_other_classes_list_both_sides():
 def test_whole_numbers_and_truth_keep_their_type():
     table = loans(classes=("0", "1"))
     table["outcome"] = table["outcome"].astype(float)
-    problem = read(table)
-    assert problem.classes.dtype == np.int64
-    assert set(problem.y.tolist()) == {0, 1}
+    labelled = read(table)
+    assert labelled.classes.dtype == np.int64
+    assert set(labelled.y.tolist()) == {0, 1}
     table["outcome"] = table["outcome"] == 1
     assert read(table).classes.tolist() == [False, True]
 
@@ -154,18 +155,18 @@ def test_one_column_and_positive():
 def test_zero_and_one_speak_for_themselves_with_a_word():
     table = loans(classes=("0", "1")).rename(columns={"p_1": "score"})
     table["outcome"] = table["outcome"].astype(int)
-    problem = read(table, proba="score", drop="p_0")
-    assert problem.classes.tolist() == [0, 1]
-    assert "score is read as the probability of '1' (--positive)." in problem.notes
+    labelled = read(table, proba="score", drop="p_0")
+    assert labelled.classes.tolist() == [0, 1]
+    assert "score is read as the probability of '1' (--positive)." in labelled.notes
 
 
 def test_logits():
     table = loans()
     for name in ("no", "yes"):
         table[f"z_{name}"] = np.log(table[f"p_{name}"])
-    problem = read(table, proba=None, logits="z_*", drop="p_*")
-    assert problem.roles.output_kind == "logits"
-    np.testing.assert_allclose(problem.proba, table[["p_no", "p_yes"]])
+    labelled = read(table, proba=None, logits="z_*", drop="p_*")
+    assert labelled.roles.output_kind == "logits"
+    np.testing.assert_allclose(labelled.proba, table[["p_no", "p_yes"]])
     with pytest.raises(InputError, match="one of the three"):
         read(table, logits="z_*")
     with pytest.raises(InputError, match="--proba"):
@@ -208,13 +209,13 @@ def test_missing_labels_and_probabilities_are_left_out_with_a_word():
     table.loc[[2, 5], "outcome"] = None
     table.loc[7, "outcome"] = "  "
     table.loc[[9, 2], "p_no"] = np.nan
-    problem = read(table, drop_missing=True)
-    assert problem.n_read == N
-    assert problem.n_items == N - 4
-    assert problem.rows.tolist() == [i for i in range(N) if i not in {2, 5, 7, 9}]
-    assert problem.y.tolist() == table["outcome"].iloc[problem.rows].tolist()
-    assert "3 rows without a label left out." in problem.notes
-    assert "1 row without a probability left out." in problem.notes
+    labelled = read(table, drop_missing=True)
+    assert labelled.n_read == N
+    assert labelled.n_items == N - 4
+    assert labelled.rows.tolist() == [i for i in range(N) if i not in {2, 5, 7, 9}]
+    assert labelled.y.tolist() == table["outcome"].iloc[labelled.rows].tolist()
+    assert "3 rows without a label left out." in labelled.notes
+    assert "1 row without a probability left out." in labelled.notes
 
 
 def test_ids_dates_and_text_are_left_out_with_a_word():
@@ -230,9 +231,9 @@ def test_ids_dates_and_text_are_left_out_with_a_word():
     table["currency"] = "EUR"
     table["nothing"] = np.nan
     table["tags"] = [[1, 2]] * N
-    problem = read(table)
-    assert list(problem.X.columns) == ["age", "income", "region"]
-    assert problem.left_out == {
+    labelled = read(table)
+    assert list(labelled.X.columns) == ["age", "income", "region"]
+    assert labelled.left_out == {
         "Unnamed: 0": "an id",
         "customer_id": "an id",
         "accountId": "an id, 60 different ones",
@@ -245,7 +246,7 @@ def test_ids_dates_and_text_are_left_out_with_a_word():
         "nothing": "empty",
         "tags": "lists or records",
     }
-    assert "customer_id (an id)" in problem.notes[0]
+    assert "customer_id (an id)" in labelled.notes[0]
     insisted = read(table, features="age,zip,counter")
     assert insisted.roles.features == {"age": "number", "zip": "text", "counter": "number"}
     with pytest.raises(InputError, match="'opened' is a date and cannot be a feature"):
@@ -257,16 +258,17 @@ def test_features_drop_groups_weight_by_and_time():
     table["patient"] = np.arange(N) // 4
     table["w"] = np.linspace(0.5, 2, N)
     table["day"] = pd.date_range("2024-01-01", periods=N)
-    problem = read(table, groups="patient", weight="w", by="region", time="day", drop="inc*")
-    assert list(problem.X.columns) == ["age", "region"]
-    assert problem.groups.tolist() == [str(i // 4) for i in range(N)]
-    np.testing.assert_array_equal(problem.weight, table["w"])
-    assert problem.by["region"].tolist() == table["region"].tolist()
-    assert len(problem.time) == N
-    part = problem.take(np.array([3, 1]))
-    assert part.rows.tolist() == [3, 1]
-    assert part.groups.tolist() == ["0", "0"]
-    fitted = problem.fit(get_calibrator("temperature"))  # which has no use for groups
+    labelled = read(table, groups="patient", weight="w", by="region", time="day", drop="inc*")
+    assert list(labelled.X.columns) == ["age", "region"]
+    assert labelled.groups.tolist() == [str(i // 4) for i in range(N)]
+    np.testing.assert_array_equal(labelled.weight, table["w"])
+    assert labelled.by["region"].tolist() == table["region"].tolist()
+    assert len(labelled.time) == N
+    items = labelled.items
+    assert items is labelled.items  # checked once
+    assert np.bincount(items.groups).tolist() == [4] * (N // 4)
+    np.testing.assert_array_equal(items.weight, labelled.weight)
+    fitted = fitted_to(get_calibrator("temperature"), items)  # which has no use for groups
     assert fitted.classes_.tolist() == ["no", "yes"]
     with pytest.raises(InputError, match="'outcome' cannot be a feature"):
         read(table, features="age,outcome")
@@ -319,24 +321,24 @@ def test_one_class_and_too_many_labels():
 
 
 def test_no_features_left_is_said():
-    problem = read(loans()[["p_no", "p_yes", "outcome"]])
-    assert problem.X is None
-    assert "only global methods" in problem.notes[-1]
+    labelled = read(loans()[["p_no", "p_yes", "outcome"]])
+    assert labelled.X is None
+    assert "only global methods" in labelled.notes[-1]
 
 
 def test_roles_go_through_json_and_read_text_like_the_table(tmp_path):
     table = loans().astype({"age": float})
     table["member"] = np.arange(N) % 3 == 0
     table.loc[3, ["income", "region"]] = None
-    problem = read(table)
-    roles = TableRoles.from_dict(json.loads(json.dumps(problem.roles.to_dict(), sort_keys=True)))
-    assert roles == problem.roles
-    assert list(roles.features) == list(problem.X.columns)
+    labelled = read(table)
+    roles = TableRoles.from_dict(json.loads(json.dumps(labelled.roles.to_dict(), sort_keys=True)))
+    assert roles == labelled.roles
+    assert list(roles.features) == list(labelled.X.columns)
     table.to_csv(tmp_path / "t.csv", index=False)
     (batch,) = read_batches(tmp_path / "t.csv")
     items = roles.items(batch)
-    pd.testing.assert_frame_equal(items.X, problem.X)
-    np.testing.assert_array_equal(items.output, problem.output)
+    pd.testing.assert_frame_equal(items.X, labelled.X)
+    np.testing.assert_array_equal(items.output, labelled.output)
     assert np.flatnonzero(items.missing_features).tolist() == [3]
 
 
@@ -404,28 +406,28 @@ def test_any_cells_give_a_problem_or_a_line_about_them(tmp_path_factory, rows, d
     columns = ["label", "p_a", "p_b", "x", "z"]
     pd.DataFrame(cells, columns=columns, dtype=object).to_csv(path, index=False)
     try:
-        problem = read(read_table(path), label="label", drop_missing=drop_missing)
+        labelled = read(read_table(path), label="label", drop_missing=drop_missing)
     except InputError:
         event("refused")
         return
     event("read")
-    assert problem.output.shape == (problem.n_items, 2)
-    np.testing.assert_allclose(problem.output.sum(axis=1), 1, atol=0.02)
-    assert set(problem.y.tolist()) <= set(problem.classes.tolist())
+    assert labelled.output.shape == (labelled.n_items, 2)
+    np.testing.assert_allclose(labelled.output.sum(axis=1), 1, atol=0.02)
+    assert set(labelled.y.tolist()) <= set(labelled.classes.tolist())
     # The same rows, read from a later table, give the same items. (A row without a label was left
     # out before anybody looked at its features: an infinite one there refuses the later table.)
     (batch,) = read_batches(path)
-    items = problem.roles.items(batch.iloc[problem.rows], leave_missing=True)
-    np.testing.assert_array_equal(items.output, problem.output)
-    if problem.X is not None:
-        pd.testing.assert_frame_equal(items.X.reset_index(drop=True), problem.X)
+    items = labelled.roles.items(batch.iloc[labelled.rows], leave_missing=True)
+    np.testing.assert_array_equal(items.output, labelled.output)
+    if labelled.X is not None:
+        pd.testing.assert_frame_equal(items.X.reset_index(drop=True), labelled.X)
 
 
 def test_labels_of_a_later_table():
     table = pd.DataFrame(
         {"p_1": [0.2, 0.7, 0.4], "p_0": [0.8, 0.3, 0.6], "y": [0.0, 1.0, 0.0], "x": [1, 2, 3]}
     )
-    roles = read_problem(table, label="y", proba="p_*").roles
+    roles = read_labelled(table, label="y", proba="p_*").roles
     assert roles.labels(table.drop(columns="y")) is None
     y, known = roles.labels(pd.DataFrame({"y": ["1", "", " 0 "]}))
     assert known.tolist() == [True, False, True]
@@ -439,24 +441,24 @@ def test_an_infinite_feature_is_named_by_row_and_column():
         {"a": [1.0, 2.0, 5.0] * 4, "p": [0.2, 0.7, 0.6] * 4, "y": ["no", "yes", "yes"] * 4}
     )
     columns = {"label": "y", "proba": "p", "positive": "yes", "features": "a"}
-    roles = read_problem(table, **columns).roles
+    roles = read_labelled(table, **columns).roles
     later = pd.DataFrame({"a": ["1", "-inf"], "p": ["0.5", "0.5"]})
     with pytest.raises(InputError, match="'a' holds an infinite number in row 102 "):
         roles.items(later, first_row=101)
     table.loc[7, "a"] = np.inf
     with pytest.raises(InputError, match="'a' holds an infinite number in row 8 of those with a"):
-        read_problem(table, **columns)
+        read_labelled(table, **columns)
 
 
 def test_weights_and_groups_follow_the_rows_that_are_kept():
     table = loans().assign(w=np.arange(N) + 1.0, patient=np.arange(N) // 3)
     table.loc[[0, 7], "outcome"] = None
-    problem = read(table, weight="w", groups="patient", by="region")
+    labelled = read(table, weight="w", groups="patient", by="region")
     kept = np.setdiff1d(np.arange(N), [0, 7])
-    assert problem.rows.tolist() == kept.tolist()
-    np.testing.assert_array_equal(problem.weight, kept + 1.0)
-    assert problem.groups.tolist() == [str(row // 3) for row in kept]
-    assert problem.by["region"].tolist() == table["region"][kept].tolist()
+    assert labelled.rows.tolist() == kept.tolist()
+    np.testing.assert_array_equal(labelled.weight, kept + 1.0)
+    assert labelled.groups.tolist() == [str(row // 3) for row in kept]
+    assert labelled.by["region"].tolist() == table["region"][kept].tolist()
 
 
 def test_a_new_level_of_any_column_is_noticed():

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetcal._exceptions import InputError
+from hetcal.persistence.atomic_file import write_atomic
 from hetcal.persistence.hidden_names import hidden_beside
 from hetcal.persistence.locks import locked
-from hetcal.persistence.whole import write_whole
 from hetcal.tables import sources
 from hetcal.tables.reading import open_table, read_batches, read_table, table_format
 from hetcal.tables.sources import _with_point
@@ -223,7 +223,7 @@ def test_leftovers_of_a_long_name_are_removed(tmp_path):
     left.write_text("half")
     other = hidden_beside(tmp_path / ("m" * 251 + ".csv"), ".0123abcd.tmp")
     other.write_text("somebody else's")
-    write_whole(path, "all of it")
+    write_atomic(path, "all of it")
     assert not left.exists()
     assert other.exists()
 

@@ -16,11 +16,11 @@ from scipy.special import softmax
 from hetcal import metrics
 from hetcal._exceptions import InputError
 from hetcal.tables import (
-    draw_problem,
+    draw_labelled,
     draw_rows,
     open_table,
     read_batches,
-    read_problem,
+    read_labelled,
     read_table,
 )
 from hetcal.tables.sampling import _key_of_group
@@ -131,8 +131,8 @@ def test_a_group_that_never_fits():
 
 
 def test_a_table_within_the_limit_is_read_whole(path):
-    found = draw_problem(path, max_rows=3000, **ROLES)
-    whole = read_problem(read_table(path), **ROLES)
+    found = draw_labelled(path, max_rows=3000, **ROLES)
+    whole = read_labelled(read_table(path), **ROLES)
     pd.testing.assert_frame_equal(found.X, whole.X)
     np.testing.assert_array_equal(found.output, whole.output)
     assert (found.roles, found.notes, found.drawn) == (whole.roles, whole.notes, None)
@@ -143,18 +143,20 @@ def test_the_same_items_from_csv_and_parquet_and_any_batch_size(log, tmp_path, g
     log.to_csv(tmp_path / "log.csv", index=False)
     log.to_parquet(tmp_path / "log.parquet")
     found = [
-        draw_problem(tmp_path / name, max_rows=300, batch_rows=rows, groups=groups, **ROLES)
+        draw_labelled(tmp_path / name, max_rows=300, batch_rows=rows, groups=groups, **ROLES)
         for name, rows in (("log.csv", 70), ("log.csv", 2999), ("log.parquet", 111))
     ]
-    for problem in found:
-        assert 200 < problem.n_items <= 300
-        np.testing.assert_array_equal(problem.rows, found[0].rows)
-        np.testing.assert_array_equal(problem.X["income"], log["income"].iloc[problem.rows])
-        np.testing.assert_array_equal(problem.output, log[["p_no", "p_yes"]].iloc[problem.rows])
-        np.testing.assert_array_equal(problem.y, log["outcome"].iloc[problem.rows])
-        assert problem.n_read == 3000
-        assert "of 3,000 rows, drawn at random (--seed 0)" in problem.notes[0]
-    other = draw_problem(tmp_path / "log.csv", max_rows=300, random_state=1, groups=groups, **ROLES)
+    for labelled in found:
+        assert 200 < labelled.n_items <= 300
+        np.testing.assert_array_equal(labelled.rows, found[0].rows)
+        np.testing.assert_array_equal(labelled.X["income"], log["income"].iloc[labelled.rows])
+        np.testing.assert_array_equal(labelled.output, log[["p_no", "p_yes"]].iloc[labelled.rows])
+        np.testing.assert_array_equal(labelled.y, log["outcome"].iloc[labelled.rows])
+        assert labelled.n_read == 3000
+        assert "of 3,000 rows, drawn at random (--seed 0)" in labelled.notes[0]
+    other = draw_labelled(
+        tmp_path / "log.csv", max_rows=300, random_state=1, groups=groups, **ROLES
+    )
     assert not np.array_equal(other.rows, found[0].rows)
 
 
@@ -171,7 +173,7 @@ def test_the_model_is_scored_over_all_rows(log, tmp_path, weight, output):
     elif output == "single":
         roles = {"label": "outcome", "proba": "p_yes", "positive": "yes"}
     log.to_parquet(tmp_path / "log.parquet")
-    overall = draw_problem(
+    overall = draw_labelled(
         tmp_path / "log.parquet", max_rows=100, batch_rows=130, weight=weight, **roles
     ).drawn["overall"]
     given = {"sample_weight": log[weight] if weight else None, "classes": ["no", "yes"]}
@@ -193,28 +195,28 @@ def test_only_rows_that_can_be_used_are_drawn(tmp_path):
     log.loc[::2, "outcome"] = ["", "NA"] * 250
     log.loc[1:100:2, "p_yes"] = np.nan
     log.to_csv(tmp_path / "log.csv", index=False)
-    problem = draw_problem(
+    labelled = draw_labelled(
         tmp_path / "log.csv", max_rows=200, batch_rows=90, drop_missing=True, **ROLES
     )
-    assert problem.n_items == 200
-    assert (problem.rows % 2 == 1).all()
-    assert problem.rows.min() > 100
-    assert problem.notes[0].startswith("200 of 450 usable rows (1,000 in all)")
-    assert "500 rows without a label left out." in problem.notes
-    assert "50 rows without a probability left out." in problem.notes
+    assert labelled.n_items == 200
+    assert (labelled.rows % 2 == 1).all()
+    assert labelled.rows.min() > 100
+    assert labelled.notes[0].startswith("200 of 450 usable rows (1,000 in all)")
+    assert "500 rows without a label left out." in labelled.notes
+    assert "50 rows without a probability left out." in labelled.notes
     log.loc[:90, "p_yes"] = 1 - log.loc[:90, "p_no"]
     log.to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(InputError, match=r"nothing in rows 92, 94.*--drop-missing"):
-        draw_problem(tmp_path / "log.csv", max_rows=200, batch_rows=90, **ROLES)
+        draw_labelled(tmp_path / "log.csv", max_rows=200, batch_rows=90, **ROLES)
 
 
 def test_a_word_for_missing_may_be_a_class(tmp_path):
     log = make_log(400).rename(columns={"p_no": "p_NA"}).replace({"outcome": {"no": "NA"}})
     log.to_csv(tmp_path / "log.csv", index=False)
-    problem = draw_problem(tmp_path / "log.csv", max_rows=100, **ROLES)
-    assert problem.n_items == 100
-    assert problem.drawn["usable_rows"] == 400
-    assert problem.classes.tolist() == ["NA", "yes"]
+    labelled = draw_labelled(tmp_path / "log.csv", max_rows=100, **ROLES)
+    assert labelled.n_items == 100
+    assert labelled.drawn["usable_rows"] == 400
+    assert labelled.classes.tolist() == ["NA", "yes"]
 
 
 def test_what_is_wrong_outside_of_the_sample_is_still_an_error(tmp_path):
@@ -222,17 +224,17 @@ def test_what_is_wrong_outside_of_the_sample_is_still_an_error(tmp_path):
     log.loc[990, "outcome"] = "perhaps"
     log.to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(InputError, match="perhaps"):
-        draw_problem(tmp_path / "log.csv", max_rows=20, **ROLES)
+        draw_labelled(tmp_path / "log.csv", max_rows=20, **ROLES)
     log = make_log(1000)
     log.loc[990, "p_yes"] = 1.7
     log.to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(InputError, match=r"row 991"):
-        draw_problem(tmp_path / "log.csv", max_rows=20, batch_rows=100, **ROLES)
+        draw_labelled(tmp_path / "log.csv", max_rows=20, batch_rows=100, **ROLES)
     log = make_log(1000).astype({"customer": object})
     log.loc[700, "customer"] = None
     log.to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(InputError, match=r"empty in row 701"):
-        draw_problem(tmp_path / "log.csv", max_rows=50, groups="customer", **ROLES)
+        draw_labelled(tmp_path / "log.csv", max_rows=50, groups="customer", **ROLES)
 
 
 def test_rare_classes(tmp_path):
@@ -241,13 +243,13 @@ def test_rare_classes(tmp_path):
     log.loc[[5, 1500], "outcome"] = "yes"
     log.to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(InputError, match=r"All 20 rows drawn of 2,000 hold 'no'.*--max-rows"):
-        draw_problem(tmp_path / "log.csv", max_rows=20, **ROLES)
+        draw_labelled(tmp_path / "log.csv", max_rows=20, **ROLES)
     log.loc[:300, "outcome"] = "yes"
     log.to_csv(tmp_path / "log.csv", index=False)
-    problem = draw_problem(tmp_path / "log.csv", max_rows=200, **ROLES)
-    n = int((problem.y == "yes").sum())
+    labelled = draw_labelled(tmp_path / "log.csv", max_rows=200, **ROLES)
+    n = int((labelled.y == "yes").sum())
     assert (
-        f"Few rows of rare classes were drawn: 'yes' {n} of 302. See --max-rows." in problem.notes
+        f"Few rows of rare classes were drawn: 'yes' {n} of 302. See --max-rows." in labelled.notes
     )
 
 
@@ -256,12 +258,12 @@ def test_columns_without_a_use_are_not_read(log, tmp_path):
     with open_table(tmp_path / "log.parquet") as reader:
         [batch] = reader.batches(3000, ["age", "p_no"])
     assert batch.column_names == ["age", "p_no"]
-    problem = draw_problem(tmp_path / "log.parquet", max_rows=50, use_features=False, **ROLES)
-    assert problem.X is None
+    labelled = draw_labelled(tmp_path / "log.parquet", max_rows=50, use_features=False, **ROLES)
+    assert labelled.X is None
     named = {"features": "age,reg*", "drop": "region", "by": "customer"}
-    problem = draw_problem(tmp_path / "log.parquet", max_rows=50, **named, **ROLES)
-    assert list(problem.X.columns) == ["age"]
-    assert len(problem.by["customer"]) == 50
+    labelled = draw_labelled(tmp_path / "log.parquet", max_rows=50, **named, **ROLES)
+    assert list(labelled.X.columns) == ["age"]
+    assert len(labelled.by["customer"]) == 50
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -275,7 +277,7 @@ def test_memory_does_not_grow_with_the_table(tmp_path, ending):
             log.to_parquet(path, row_group_size=1000)
         del log
         tracemalloc.start()
-        draw_problem(path, max_rows=500, batch_rows=500, **ROLES)
+        draw_labelled(path, max_rows=500, batch_rows=500, **ROLES)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most
@@ -303,7 +305,7 @@ def test_labels_with_a_decimal_point_are_whole_numbers(tmp_path, ending):
         log.to_csv(path, index=False)
     else:
         log.to_parquet(path)
-    whole = draw_problem(path, max_rows=1000, **ROLES)
-    part = draw_problem(path, max_rows=100, **ROLES)
+    whole = draw_labelled(path, max_rows=1000, **ROLES)
+    part = draw_labelled(path, max_rows=100, **ROLES)
     assert list(part.classes) == list(whole.classes)
     assert set(np.asarray(part.y).tolist()) == set(np.asarray(whole.y).tolist())

@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._exceptions import FileFormatError
+from hetcal.persistence.atomic_file import AtomicFile
 from hetcal.persistence.budget import Budget
-from hetcal.persistence.whole import WholeFile
 
 MAGIC = b"\x89HETCAL\n"
 VERSION = 1
@@ -72,7 +72,7 @@ def write(path: Path, manifest: dict[str, Any], arrays: list[NDArray]) -> None:
             f"{MOST_MANIFEST_BYTES} that a file may have. Shorten the metadata."
         )
     header = HEADER.pack(MAGIC, VERSION, 0, len(text), hashlib.sha256(text).digest())
-    with WholeFile(path) as file:
+    with AtomicFile(path) as file:
         for part in (header, text, *blocks):
             file.write(part)
 

@@ -21,8 +21,8 @@ from hetcal.monitor import SupportMonitor
 from hetcal.persistence import container, featureless
 from hetcal.persistence.budget import DEFAULT_LIMIT, Budget
 from hetcal.persistence.describing import describe
+from hetcal.persistence.smoke_check import check_prediction, encoder_of
 from hetcal.persistence.tree import Decoder, Encoder
-from hetcal.persistence.trial import encoder_of, try_prediction
 
 __all__ = ["describe", "load", "save"]
 
@@ -128,7 +128,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = DEFAULT_LIMIT) -> Any
         budget = Budget(max_bytes)
         manifest, arrays = container.read(Path(path), budget)
         calibrator = Decoder(arrays, budget).decode(manifest["root"])
-        try_prediction(calibrator)
+        check_prediction(calibrator)
     except FileFormatError as error:
         raise FileFormatError(f"{name}: {error}") from error
     except OSError:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hetcal._exceptions import FileWriteError, InputError
-from hetcal.persistence.failures import told_clearly
 from hetcal.persistence.hidden_names import hidden_beside
+from hetcal.persistence.os_errors import translate_os_errors
 
 if sys.platform == "win32":
     import msvcrt
@@ -83,7 +83,7 @@ def locked(
     """
     target = Path(os.path.realpath(path))
     lock = hidden_beside(target, ".lock")
-    with told_clearly(path):
+    with translate_os_errors(path):
         handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         _wait_for(handle, path, wait, waiting)

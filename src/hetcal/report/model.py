@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from hetcal.persistence.whole import write_whole
+from hetcal.persistence.atomic_file import write_atomic
 from hetcal.report import codec
 
 #: Version of the JSON form; raised when a field changes its meaning or goes away.
@@ -316,7 +316,7 @@ class Report:
         """Return the report as JSON, and write it to ``path`` where one is given."""
         text = codec.to_json(self)
         if path is not None:
-            write_whole(path, text)
+            write_atomic(path, text)
         return text
 
     @classmethod
@@ -331,7 +331,7 @@ class Report:
 
         text = page(self)
         if path is not None:
-            write_whole(path, text)
+            write_atomic(path, text)
         return text
 
     def text(self, *, width: int = 80) -> str:

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hetcal.tables.columns import read_problem
-    from hetcal.tables.large_tables import draw_problem
-    from hetcal.tables.problem import Problem
+    from hetcal.tables.columns import read_labelled
+    from hetcal.tables.labelled_table import LabelledTable
+    from hetcal.tables.large_tables import draw_labelled
     from hetcal.tables.reading import open_table, read_batches, read_table
     from hetcal.tables.roles import Items, TableRoles
     from hetcal.tables.sampling import Sample, draw_rows
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Items",
-    "Problem",
+    "LabelledTable",
     "Sample",
     "TableRoles",
     "TableWriter",
-    "draw_problem",
+    "draw_labelled",
     "draw_rows",
     "open_table",
     "read_batches",
-    "read_problem",
+    "read_labelled",
     "read_table",
 ]
 
 _HOME = {
     "Items": "roles",
-    "Problem": "problem",
+    "LabelledTable": "labelled_table",
     "Sample": "sampling",
     "TableRoles": "roles",
     "TableWriter": "writing",
-    "draw_problem": "large_tables",
+    "draw_labelled": "large_tables",
     "draw_rows": "sampling",
     "open_table": "reading",
     "read_batches": "reading",
-    "read_problem": "columns",
+    "read_labelled": "columns",
     "read_table": "reading",
 }
 

@@ -14,33 +14,33 @@ from hetcal.tables.text import as_text
 
 if TYPE_CHECKING:
     from hetcal._validation.column_order import ColumnOrder
-    from hetcal.tables.problem import Problem
+    from hetcal.tables.labelled_table import LabelledTable
 
 _INSIST = "if it is right as it stands, pass --accept-order (accept_order=True)"
 
 
-def check_order(problem: Problem, *, accept: bool) -> None:
+def check_order(labelled: LabelledTable, *, accept: bool) -> None:
     """Raise where the labels clearly go with other columns than their own, or note it."""
     from hetcal._validation.column_order import find_column_order  # which loads scikit-learn
 
-    codes = np.argmax(problem.y[:, None] == problem.classes[None, :], axis=1)
+    codes = np.argmax(labelled.y[:, None] == labelled.classes[None, :], axis=1)
     groups = None
-    if problem.groups is not None:
-        groups = np.unique(problem.groups, return_inverse=True)[1]
-    found = find_column_order(codes, problem.proba, problem.weight, groups)
+    if labelled.groups is not None:
+        groups = np.unique(labelled.groups, return_inverse=True)[1]
+    found = find_column_order(codes, labelled.proba, labelled.weight, groups)
     if found is None:
         return
     if not accept:
-        raise InputError(f"{_seen(problem, found)} {_question(problem, found)}; {_INSIST}.")
-    problem.notes.append(f"{_seen(problem, found)} It was accepted so (--accept-order).")
+        raise InputError(f"{_seen(labelled, found)} {_question(labelled, found)}; {_INSIST}.")
+    labelled.notes.append(f"{_seen(labelled, found)} It was accepted so (--accept-order).")
 
 
-def _seen(problem: Problem, found: ColumnOrder) -> str:
-    roles = problem.roles
+def _seen(labelled: LabelledTable, found: ColumnOrder) -> str:
+    roles = labelled.roles
     if len(roles.output) > 1:
         return (
             f"The labels in {roles.label!r} go with other columns than their own (p < 0.001): read "
-            f"as {listed(_names(problem), 5)}, the columns {listed(roles.output, 5)} are right in "
+            f"as {listed(_names(labelled), 5)}, the columns {listed(roles.output, 5)} are right in "
             f"{found.right:.0%} of the rows."
         )
     of = repr(as_text(roles.classes[1])) if roles.predicted is None else "the predicted class"
@@ -50,14 +50,14 @@ def _seen(problem: Problem, found: ColumnOrder) -> str:
     )
 
 
-def _question(problem: Problem, found: ColumnOrder) -> str:
-    names = [_names(problem)[k] for k in found.class_of]
-    if problem.roles.predicted is not None:
+def _question(labelled: LabelledTable, found: ColumnOrder) -> str:
+    names = [_names(labelled)[k] for k in found.class_of]
+    if labelled.roles.predicted is not None:
         return (
             "Is it the probability of being wrong, or of a class? Name a column that is higher "
             "where the model is surer"
         )
-    if len(problem.roles.output) > 1:
+    if len(labelled.roles.output) > 1:
         return (
             f"Read as {listed(names, 5)} they would be in {found.right_then:.0%}: pass --classes "
             f"{as_list(names)} (classes=), or correct the labels"
@@ -68,5 +68,5 @@ def _question(problem: Problem, found: ColumnOrder) -> str:
     )
 
 
-def _names(problem: Problem) -> list[str]:
-    return [as_text(label) for label in problem.classes.tolist()]
+def _names(labelled: LabelledTable) -> list[str]:
+    return [as_text(label) for label in labelled.classes.tolist()]

@@ -1,6 +1,6 @@
-"""A stranger's table to a calibration problem: labels, probabilities, features, and a few words.
+"""Any table to calibration items: labels, probabilities, features, and what was assumed.
 
-:func:`read_problem` is what every command reads its table with, and can be called from Python. It
+:func:`read_labelled` is what every command reads its table with, and can be called from Python. It
 says what it assumed and left out (``notes``), and refuses what it cannot understand with a line
 that names the remedy.
 """
@@ -37,8 +37,8 @@ from hetcal.tables.confidence import (
 from hetcal.tables.features import TableFeatures, read_features
 from hetcal.tables.groups import group_names, refuse_no_group
 from hetcal.tables.kinds import as_labels, as_levels, as_numbers, as_table, values_of
+from hetcal.tables.labelled_table import LabelledTable
 from hetcal.tables.output_columns import both_classes, missing_rows, read_output, row_numbers
-from hetcal.tables.problem import Problem
 from hetcal.tables.roles import TableRoles
 from hetcal.tables.selection import listed, one_column, pattern_parts, select_columns
 
@@ -47,7 +47,7 @@ Names = str | Sequence[str]
 MOST_LABELS = 1000
 
 
-def read_problem(
+def read_labelled(
     table: Any,
     *,
     label: str,
@@ -68,7 +68,7 @@ def read_problem(
     drop_missing: bool = False,
     accept_order: bool = False,
     use_features: bool = True,
-) -> Problem:
+) -> LabelledTable:
     """Return the calibration items of a table.
 
     Parameters
@@ -117,15 +117,15 @@ def read_problem(
 
     Returns
     -------
-    Problem
+    LabelledTable
 
     Examples
     --------
     >>> table = pd.DataFrame({
     ...     "age": [31, 58, 44], "p_no": [0.7, 0.2, 0.5], "p_yes": [0.3, 0.8, 0.5],
     ...     "outcome": ["no", "yes", "yes"]})
-    >>> problem = read_problem(table, label="outcome", proba="p_*")
-    >>> problem.classes.tolist(), list(problem.X.columns)
+    >>> labelled = read_labelled(table, label="outcome", proba="p_*")
+    >>> labelled.classes.tolist(), list(labelled.X.columns)
     (['no', 'yes'], ['age'])
     """
     frame = _checked_frame(table)
@@ -180,7 +180,7 @@ def read_problem(
         being_right=being_right,
     )
     by_names = select_columns(names, by, "by") if by is not None else []
-    problem = Problem(
+    labelled = LabelledTable(
         X=found.X,
         y=y,
         output=both_classes(given[kept], logits=is_logits),
@@ -196,10 +196,10 @@ def read_problem(
         notes=notes + found.notes,
     )
     if being_right:
-        problem.notes.insert(0, _about_being_right(problem))
-    check_order(problem, accept=accept_order)
-    _note_copies(problem)
-    return problem
+        labelled.notes.insert(0, _about_being_right(labelled))
+    check_order(labelled, accept=accept_order)
+    _note_copies(labelled)
+    return labelled
 
 
 def _checked_frame(table: Any) -> nw.DataFrame:
@@ -376,11 +376,11 @@ def _typed_classes(names: list[str], labels: NDArray) -> NDArray:
     return np.array(names)
 
 
-def _about_being_right(problem: Problem) -> str:
-    n_right = int((problem.y == RIGHT).sum())
+def _about_being_right(labelled: LabelledTable) -> str:
+    n_right = int((labelled.y == RIGHT).sum())
     return (
-        f"What is calibrated is the probability that {problem.roles.predicted!r} is right: the "
-        f"classes are 'wrong' and 'right' ({n_right:,} of {problem.n_items:,} rows). Nothing is "
+        f"What is calibrated is the probability that {labelled.roles.predicted!r} is right: the "
+        f"classes are 'wrong' and 'right' ({n_right:,} of {labelled.n_items:,} rows). Nothing is "
         "known about the classes that were not predicted."
     )
 
@@ -392,17 +392,17 @@ def _groups(frame: nw.DataFrame, columns: list[str], rows: NDArray[np.int64]) ->
     return group_names(frame, columns).to_numpy(dtype=str)
 
 
-def _note_copies(problem: Problem) -> None:
-    """Say how many rows are exact copies: honest figures treat them as separate items."""
-    if problem.groups is not None or problem.X is None:
+def _note_copies(labelled: LabelledTable) -> None:
+    """Say how many rows are exact copies: out-of-sample figures treat them as separate items."""
+    if labelled.groups is not None or labelled.X is None:
         return
-    parts = pd.DataFrame(problem.output, columns=[f"\0{j}" for j in range(len(problem.classes))])
-    parts["\0y"] = problem.y
-    parts = pd.concat([parts, problem.X.reset_index(drop=True)], axis=1)
+    parts = pd.DataFrame(labelled.output, columns=[f"\0{j}" for j in range(len(labelled.classes))])
+    parts["\0y"] = labelled.y
+    parts = pd.concat([parts, labelled.X.reset_index(drop=True)], axis=1)
     copies = int(parts.duplicated().sum())
     if copies:
-        problem.notes.append(
+        labelled.notes.append(
             f"{copies:,} row{'s are' if copies > 1 else ' is'} an exact copy of an earlier one. If "
-            "they are the same item, honest figures are too good: remove the copies, or name the "
-            "item's column with --groups."
+            "they are the same item, out-of-sample figures are too good: remove the copies, or "
+            "name the item's column with --groups."
         )

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal.tables.exclusions import why_excluded
 from hetcal.tables.kinds import as_feature, kind_of, refuse_infinite
-from hetcal.tables.left_out import why_left_out
 from hetcal.tables.selection import listed, named_exactly, select_columns
 
 _USABLE = ("number", "boolean", "text")
@@ -63,7 +63,7 @@ def read_features(
     taken : set of str
         Columns that have another role.
     wanted, drop : str or list of str, optional
-        As in :func:`hetcal.tables.read_problem`.
+        As in :func:`hetcal.tables.read_labelled`.
     y : ndarray
         The labels, to notice columns that give them away.
     """
@@ -83,7 +83,7 @@ def read_features(
             continue
         kind = kind_of(frame[name])
         values = as_feature(frame[name], kind) if kind in _USABLE else pd.Series(dtype=float)
-        reason = why_left_out(name, values, kind)
+        reason = why_excluded(name, values, kind)
         if reason is not None and not (name in insisted and kind in _USABLE):
             if name in insisted and kind != "empty":
                 raise InputError(

@@ -1,4 +1,4 @@
-"""The calibration problem of a table of any size: a sample of its rows, and scores over all."""
+"""The calibration items of a table of any size: a sample of its rows, and scores over all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hetcal.tables.columns import (
     columns_of_groups,
     match_labels,
     output_columns,
-    read_problem,
+    read_labelled,
     refuse_label_among,
     refuse_missing,
     refuse_no_prediction,
@@ -29,8 +29,8 @@ from hetcal.tables.columns import (
 from hetcal.tables.confidence import match_of_labels, right_or_wrong, spelled_alike
 from hetcal.tables.groups import group_names, refuse_no_group
 from hetcal.tables.kinds import as_labels, as_numbers, as_table, values_of
+from hetcal.tables.labelled_table import LabelledTable
 from hetcal.tables.output_columns import both_classes, missing_rows, read_output
-from hetcal.tables.problem import Problem
 from hetcal.tables.reading import BATCH_ROWS, Reader, open_table, whole_table
 from hetcal.tables.sampling import MAX_ROWS, RowSampler
 from hetcal.tables.selection import one_column, select_columns
@@ -42,7 +42,7 @@ _CELLS_PER_BATCH = 1_000_000
 _TWO = 2  # classes; of more, a confidence says nothing but whether the prediction is right
 
 
-def draw_problem(
+def draw_labelled(
     path: str | Path,
     *,
     max_rows: int = MAX_ROWS,
@@ -53,12 +53,12 @@ def draw_problem(
     decimal: str = ".",
     progress: Callable[[float | None], object] | None = None,
     **roles: Any,
-) -> Problem:
+) -> LabelledTable:
     """Return the calibration items of a table of any size, in bounded memory.
 
     A table of at most ``max_rows`` rows is read whole. Of a larger one, a uniform sample of the
     rows that have a label and a probability is drawn in one pass (groups whole), and the model is
-    scored over all of them: ``problem.drawn`` and the first of ``problem.notes`` say so.
+    scored over all of them: ``labelled.drawn`` and the first of ``labelled.notes`` say so.
 
     Parameters
     ----------
@@ -74,11 +74,11 @@ def draw_problem(
     progress : callable, optional
         Called with the share that has been read, or None where that is not known.
     **roles
-        What the columns are for, as in :func:`hetcal.tables.read_problem`.
+        What the columns are for, as in :func:`hetcal.tables.read_labelled`.
 
     Returns
     -------
-    Problem
+    LabelledTable
         ``rows`` are places in the whole table, ``n_read`` is its number of rows.
     """
     with open_table(path, format=format, encoding=encoding, decimal=decimal) as reader:
@@ -93,13 +93,13 @@ def draw_problem(
             if n > max_rows:
                 break
         else:
-            return read_problem(whole_table(first), **roles)
+            return read_labelled(whole_table(first), **roles)
         stream = _Stream(reader, roles, max_rows, random_state)
         for batch in chain(_emptied(first), batches):
             stream.add(batch)
             if progress is not None:
                 progress(reader.done())
-        return stream.problem()
+        return stream.labelled()
 
 
 def _rows_of_a_batch(n_columns: int) -> int:
@@ -185,7 +185,7 @@ class _Stream:
             self._match()  # says that this is no column of labels
         self.sampler.add(batch, usable=usable, groups=self._groups(frame, usable, first_row))
 
-    def problem(self) -> Problem:
+    def labelled(self) -> LabelledTable:
         """Return the items that were drawn, and what is known about all rows."""
         match = self._match()
         overall = self.scores.overall(match)
@@ -198,21 +198,21 @@ class _Stream:
                 counts[match.of_label[text]] += 1
         self._check_classes(counts, overall["class_counts"])
         more = {"being_right": True} if len(self.names_seen) > _TWO else {}
-        problem = read_problem(table, **(self.roles | more))
+        labelled = read_labelled(table, **(self.roles | more))
         drawn = {
             "from_rows": sample.n_rows,
             "usable_rows": self.scores.n_rows,
-            "items": problem.n_items,
+            "items": labelled.n_items,
             "max_rows": self.sampler.max_rows,
             "seed": self.sampler.seed,
             "overall": overall,
         }
         notes = [_in_words(drawn), *self._more_notes(counts, overall["class_counts"])]
         return replace(
-            problem,
-            rows=sample.rows[problem.rows],
+            labelled,
+            rows=sample.rows[labelled.rows],
             n_read=sample.n_rows,
-            notes=notes + problem.notes,
+            notes=notes + labelled.notes,
             drawn=drawn,
         )
 

@@ -53,7 +53,7 @@ class Items:
 
 @dataclass(frozen=True)
 class TableRoles:
-    """What each column is for; made by :func:`hetcal.tables.read_problem`.
+    """What each column is for; made by :func:`hetcal.tables.read_labelled`.
 
     Attributes
     ----------

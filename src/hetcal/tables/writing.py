@@ -1,6 +1,6 @@
 """Writing tables batch by batch, all or nothing.
 
-A file takes its name only when it is complete (:mod:`hetcal.persistence.whole`).
+A file takes its name only when it is complete (:mod:`hetcal.persistence.atomic_file`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from hetcal._exceptions import InputError
 from hetcal._printable import printable
-from hetcal.persistence.whole import WholeFile
+from hetcal.persistence.atomic_file import AtomicFile
 from hetcal.tables.reading import STDIN, need_pyarrow, table_format
 from hetcal.tables.spreadsheets import defused_cells
 from hetcal.tables.text import is_missing
@@ -76,7 +76,7 @@ class TableWriter:
         self._file: Any
         if self._to_file:
             check_target(path, overwrite=overwrite)
-            self._file = WholeFile(path, overwrite=overwrite)
+            self._file = AtomicFile(path, overwrite=overwrite)
         else:
             if self._for_eyes and self.format != "csv":
                 raise InputError(

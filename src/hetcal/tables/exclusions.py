@@ -15,7 +15,7 @@ _ID_CAMEL = re.compile(r"[a-z](Id|ID|Key|Uuid|UUID)$")
 _INDEX_NAMES = {"", "Unnamed: 0", "__index_level_0__"}
 
 
-def why_left_out(name: str, values: pd.Series, kind: str) -> str | None:
+def why_excluded(name: str, values: pd.Series, kind: str) -> str | None:
     """Return why a column is no feature, or None where it may be one.
 
     Parameters
@@ -29,9 +29,9 @@ def why_left_out(name: str, values: pd.Series, kind: str) -> str | None:
 
     Examples
     --------
-    >>> why_left_out("customer_id", pd.Series(range(100, 200)), "number")
+    >>> why_excluded("customer_id", pd.Series(range(100, 200)), "number")
     'an id'
-    >>> why_left_out("age", pd.Series([31, 58, 44] * 20), "number") is None
+    >>> why_excluded("age", pd.Series([31, 58, 44] * 20), "number") is None
     True
     """
     if kind in ("date", "nested", "empty"):

@@ -18,15 +18,15 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from hetcal._exceptions import InputError
-from hetcal.persistence.failures import told_clearly
 from hetcal.persistence.hidden_names import hidden_beside
 from hetcal.persistence.locks import try_lock
+from hetcal.persistence.os_errors import translate_os_errors
 
 # Windows neither renames nor removes a file that is open; that is the lock there.
 _OPEN_FILES_STAY = os.name == "nt"
 
 
-class WholeFile:
+class AtomicFile:
     """A stream to write to; at the end its bytes take the name, after an error nothing does.
 
     Parameters
@@ -41,7 +41,7 @@ class WholeFile:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with WholeFile(f"{folder}/notes.txt") as stream:
+    ...     with AtomicFile(f"{folder}/notes.txt") as stream:
     ...         _ = stream.write(b"all of it")
     ...     Path(folder, "notes.txt").read_text()
     'all of it'
@@ -70,7 +70,7 @@ class WholeFile:
     ) -> None:
         try:
             if kind is None:
-                with told_clearly(self.path):
+                with translate_os_errors(self.path):
                     self._finish()
         finally:
             # The file below first: what is still in memory then need not be written any more.
@@ -86,7 +86,7 @@ class WholeFile:
             self._part = hidden_beside(self._target, f".{secrets.token_hex(4)}.tmp")
             raw = _Raw(self._part, "x", self.path)
             try:
-                with told_clearly(self.path), contextlib.suppress(FileNotFoundError):
+                with translate_os_errors(self.path), contextlib.suppress(FileNotFoundError):
                     self._part.chmod(self._target.stat().st_mode & 0o777)
                 if _is_held(raw.fileno()):
                     return raw
@@ -112,9 +112,9 @@ class WholeFile:
         _sync_folder(self._target.parent)
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
+def write_atomic(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Write a file, text as UTF-8, so that it is there whole or not at all."""
-    with WholeFile(path) as stream:
+    with AtomicFile(path) as stream:
         stream.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
@@ -173,9 +173,9 @@ class _Raw(io.FileIO):
 
     def __init__(self, file: Path, mode: str, shown: object):
         self._shown = shown
-        with told_clearly(shown):
+        with translate_os_errors(shown):
             super().__init__(file, mode)
 
     def write(self, data: Any) -> int:
-        with told_clearly(self._shown):
+        with translate_os_errors(self._shown):
             return super().write(data)

@@ -1,8 +1,8 @@
-"""Calibration items from a table, ready for any calibrator."""
+"""What was read from a table with labels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,8 @@ from hetcal.tables.roles import TableRoles
 
 
 @dataclass
-class Problem:
-    """Calibration items from a table, ready for any calibrator.
+class LabelledTable:
+    """Calibration items from a table: as they stand in it, and checked (``items``).
 
     Attributes
     ----------
@@ -92,34 +92,7 @@ class Problem:
 
     @cached_property
     def items(self) -> CalibrationSet:
-        """The items as a checked calibration set."""
+        """The items as a calibration set, checked once."""
         return CalibrationSet.check(
             self.X, self.y, classes=self.classes, caller="hetcal", **self.arguments
         )
-
-    def take(self, items: NDArray[np.int64]) -> Problem:
-        """Return some of the items as a problem of their own."""
-
-        def part(values: Any) -> Any:
-            return None if values is None else values[items]
-
-        return replace(
-            self,
-            X=None if self.X is None else self.X.iloc[items],
-            y=self.y[items],
-            output=self.output[items],
-            groups=part(self.groups),
-            weight=part(self.weight),
-            by={name: values[items] for name, values in self.by.items()},
-            time=part(self.time),
-            rows=self.rows[items],
-        )
-
-    def fit(self, calibrator: Any) -> Any:
-        """Fit a calibrator on the items; one that has no use for groups gets none."""
-        from sklearn.utils.validation import has_fit_parameter
-
-        named = self.arguments
-        if "groups" in named and not has_fit_parameter(calibrator, "groups"):
-            del named["groups"]
-        return calibrator.fit(self.X, self.y, **named)

@@ -26,10 +26,10 @@ def encoder_of(calibrator: Any) -> FeatureEncoder | None:
     return None if space is None else space.encoder
 
 
-def try_prediction(calibrator: Any) -> None:
+def check_prediction(calibrator: Any) -> None:
     """Predict one made-up item; anything but a row of probabilities refuses the file."""
     if isinstance(calibrator, SupportMonitor):
-        try_prediction(calibrator.calibrator_)
+        check_prediction(calibrator.calibrator_)
         _try_p_value(calibrator)
         return
     n_classes = len(calibrator.classes_)

@@ -24,7 +24,7 @@ _REMEDIES = {
 
 
 @contextlib.contextmanager
-def told_clearly(path: object) -> Iterator[None]:
+def translate_os_errors(path: object) -> Iterator[None]:
     """Turn what the system says about writing a file into :class:`FileWriteError`."""
     try:
         yield
