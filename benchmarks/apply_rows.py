@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal.datasets import make_hidden_heterogeneity
-from hetcal.io import TableWriter, open_table
+from hetcal.tables import TableWriter, open_table
 
 HETCAL = [sys.executable, "-c", "import sys; from hetcal.cli import main; main(sys.argv[1:])"]
 PART = 100_000

@@ -616,7 +616,7 @@ def outcome(path: Path, seed: int) -> str:
 
 def some_items(calibrator: Any, rng: np.random.Generator) -> tuple[Any, dict[str, np.ndarray]]:
     """Return features and a classifier's output: ordinary ones, far ones, and certain ones."""
-    from hetcal.io.trial import encoder_of, made_up_features
+    from hetcal.persistence.smoke_check import encoder_of, made_up_features
 
     n, K = 11, len(calibrator.classes_)
     X = made_up_features(encoder_of(calibrator), n)

@@ -28,8 +28,8 @@ import pandas as pd
 
 from hetcal import get_calibrator
 from hetcal.datasets import make_hidden_heterogeneity
-from hetcal.io import TableWriter
 from hetcal.kernels import core_name
+from hetcal.tables import TableWriter
 
 METHODS = ("temperature", "swc", "swc-hh", "hybrid")
 PAGE = Path(__file__).parents[1] / "docs" / "user" / "scaling.md"

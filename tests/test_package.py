@@ -57,6 +57,17 @@ def test_public_names_resolve(name):
     assert name in dir(hetcal)
 
 
+def test_packages_are_reached_by_attribute_after_a_plain_import():
+    code = """
+import hetcal
+for name in hetcal._PACKAGES:
+    assert getattr(hetcal, name).__name__ == f"hetcal.{name}" and name in dir(hetcal)
+assert callable(hetcal.tables.read_table) and callable(hetcal.persistence.describe)
+"""
+    done = in_fresh_python(BLOCK.format(blocked=EXTRAS) + code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = hetcal.nonsense

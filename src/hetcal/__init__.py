@@ -46,9 +46,9 @@ if TYPE_CHECKING:
         learning_curve,
     )
     from hetcal.heterogeneity import HiddenHeterogeneity
-    from hetcal.io import load, save
     from hetcal.metrics import evaluate
     from hetcal.monitor import SupportMonitor
+    from hetcal.persistence import load, save
     from hetcal.plotting import ReliabilityDisplay
     from hetcal.report import Report, diagnose
 
@@ -86,10 +86,25 @@ _HOME = {
     "get_calibrator": "hetcal.calibration",
     "learning_curve": "hetcal.diagnosis",
     "list_calibrators": "hetcal.calibration",
-    "load": "hetcal.io",
+    "load": "hetcal.persistence",
     "report_progress": "hetcal._progress",
-    "save": "hetcal.io",
+    "save": "hetcal.persistence",
 }
+
+# Packages that are reached by attribute after a plain ``import hetcal`` and need no extra library.
+_PACKAGES = (
+    "batches",
+    "calibration",
+    "datasets",
+    "diagnosis",
+    "heterogeneity",
+    "metrics",
+    "monitor",
+    "persistence",
+    "report",
+    "similarity",
+    "tables",
+)
 
 __all__ = [
     "Advice",
@@ -133,10 +148,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"hetcal.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'hetcal' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_PACKAGES])

@@ -14,7 +14,7 @@ import hetcal
 from hetcal.batches import BatchCalibrator
 from hetcal.batches.packed import Packed, pack, pack_file, times_unpacked
 from hetcal.cli import main
-from hetcal.io import read_table
+from hetcal.tables import read_table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 from hetcal import load
-from hetcal.io import TableWriter, describe, read_table
+from hetcal.persistence import describe
+from hetcal.tables import TableWriter, read_table
 
 pytest.importorskip("pyarrow")
 HETCAL = [sys.executable, "-c", "import sys; from hetcal.cli import main; main(sys.argv[1:])"]

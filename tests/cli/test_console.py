@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hetcal._exceptions import HetcalWarning
 from hetcal.cli import _console, _demo
-from hetcal.io import container
+from hetcal.persistence import container
 
 EVIL = "\x1b]0;OWNED\x07\x1b[2J\x9b31m\x7f\u202eseitilibail\u2066\u200b\ufeff"
 MARKUP = "[bold red]x[/bold red] [link=file:///etc/passwd]y[/link] [/nope] :bug:"

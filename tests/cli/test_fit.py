@@ -15,7 +15,7 @@ import pytest
 from hetcal import load
 from hetcal.calibration.registry import get_calibrator, list_calibrators
 from hetcal.cli import _fit
-from hetcal.io import describe
+from hetcal.persistence import describe
 
 ROLES = ("--label", "outcome", "--proba", "p_*")
 

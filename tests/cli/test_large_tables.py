@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from hetcal import load
-from hetcal.io import describe
+from hetcal.persistence import describe
 
 ROLES = ("--label", "outcome", "--proba", "p_*")
 SAID = "60 of 150 rows, drawn at random (--seed 3)"

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hetcal.io import describe
+from hetcal.persistence import describe
 
 N = 200
 

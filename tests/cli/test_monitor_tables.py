@@ -10,7 +10,7 @@ import pytest
 
 import hetcal
 from hetcal.batches import load_model
-from hetcal.io import describe
+from hetcal.persistence import describe
 
 FIT = ("--label", "y", "--proba", "p_*", "--method", "swc", "--quiet")
 

@@ -222,7 +222,7 @@ def test_nothing_is_left_when_one_part_fails_while_another_is_written(
                 if batch["loan_id"][0].as_py() == 1000:
                     while not (marks / "other").exists():
                         time.sleep(0.01)
-                    raise hetcal.io.FileFormatError("a defect in this part")
+                    raise hetcal.FileFormatError("a defect in this part")
                 yield batch
                 (marks / "other").touch()
                 folder = next(parts.glob(".*.tmp"), None)

@@ -11,13 +11,13 @@ import warnings
 from pathlib import Path
 
 from hetcal.cli import main
-from hetcal.io import whole
+from hetcal.persistence import atomic_file
 
 # All that the commands need: a process that is copied from one that has it need not import it.
 MODULES = (
-    *("hetcal.cli._app", "hetcal.diagnosis", "hetcal.paper.runner", "hetcal.io.columns"),
-    *("hetcal.io.file", "hetcal.batches", "hetcal.calibration.registry", "pyarrow.parquet"),
-    *("rich.table", "sklearn.naive_bayes", "tests.faults.processes"),
+    *("hetcal.cli._app", "hetcal.diagnosis", "hetcal.paper.runner", "hetcal.tables.columns"),
+    *("hetcal.persistence.file", "hetcal.batches", "hetcal.calibration.registry"),
+    *("pyarrow.parquet", "rich.table", "sklearn.naive_bayes", "tests.faults.processes"),
 )
 MOMENTS = ("first bytes", "before the name", "after the name")
 
@@ -41,12 +41,12 @@ def run_until(moment: str, flag: str, arguments: list[str]) -> None:
         Path(flag).touch()
         time.sleep(60)
 
-    write, replace, link = whole._Raw.write, Path.replace, os.link
+    write, replace, link = atomic_file._Raw.write, Path.replace, os.link
 
     def writing(self, data):
         if not str(self.name).endswith(".tmp"):
             return write(self, data)
-        whole._Raw.write = write  # who is asked to end may clean up
+        atomic_file._Raw.write = write  # who is asked to end may clean up
         done = write(self, bytes(data)[: max(1, len(data) // 2)])
         wait()
         return done
@@ -66,7 +66,7 @@ def run_until(moment: str, flag: str, arguments: list[str]) -> None:
     # The server of these processes may have been started where Ctrl-C is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if moment == "first bytes":
-        whole._Raw.write = writing
+        atomic_file._Raw.write = writing
     else:
         Path.replace, os.link = renaming, linking
     run(arguments)
@@ -81,7 +81,7 @@ def monitor_often(model: str, table: str, history: str, times: int) -> None:
 
 def hold(path: str, flag: str) -> None:
     """Take the lock of a file and keep it."""
-    from hetcal.io.locks import locked
+    from hetcal.persistence.locks import locked
 
     with locked(path):
         Path(flag).touch()

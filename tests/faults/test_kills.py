@@ -16,7 +16,7 @@ from tests.faults import processes
 from tests.faults.commands import commands, litter, whole
 
 import hetcal
-from hetcal.io.whole import WholeFile, remove_leftovers
+from hetcal.persistence.atomic_file import AtomicFile, remove_leftovers
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Unix signals")
 
@@ -85,7 +85,7 @@ def test_nothing_half_written(name, sign, moment, made, tmp_path, started):
 
 def test_a_writer_at_work_is_no_leftover(tmp_path):
     path = tmp_path / "x"
-    with WholeFile(path) as stream:
+    with AtomicFile(path) as stream:
         stream.write(b"mine")
         remove_leftovers(path)
     assert path.read_bytes() == b"mine"
@@ -94,7 +94,7 @@ def test_a_writer_at_work_is_no_leftover(tmp_path):
 def test_only_leftovers_of_the_same_name_are_removed(tmp_path):
     for name in (".x.0123abcd.tmp", ".y.0123abcd.tmp", ".x.notes.tmp", "x.0123abcd.tmp"):
         (tmp_path / name).touch()
-    with WholeFile(tmp_path / "x"):
+    with AtomicFile(tmp_path / "x"):
         pass
     left = {p.name for p in tmp_path.iterdir()}
     assert left == {"x", ".y.0123abcd.tmp", ".x.notes.tmp", "x.0123abcd.tmp"}

@@ -12,7 +12,7 @@ from tests.faults.test_kills import wait_for
 
 import hetcal
 from hetcal._exceptions import InputError
-from hetcal.io.locks import locked
+from hetcal.persistence.locks import locked
 
 N_PROCESSES, N_UPDATES, N_ROWS = 8, 3, 60
 

@@ -17,7 +17,7 @@ from tests.faults.commands import commands, litter, mounted
 import hetcal
 from hetcal._exceptions import FileWriteError, InputError
 from hetcal.cli import main
-from hetcal.io.whole import WholeFile, write_whole
+from hetcal.persistence.atomic_file import AtomicFile, write_atomic
 
 resource = pytest.importorskip("resource", reason="limits of file sizes are Unix's")
 
@@ -156,7 +156,7 @@ def test_reports_and_pictures_are_written_whole(kind, tmp_path):
         files_of_at_most(64),
         pytest.raises(FileWriteError, match=r"out\.\w+ could not be written: File too large"),
     ):
-        write_whole(path, "x" * 65)
+        write_atomic(path, "x" * 65)
     assert path.read_bytes() == OLD
     assert litter(tmp_path) == []
 
@@ -174,7 +174,7 @@ def test_saving_says_what_to_do(calibrators, tmp_path):
 
 def test_an_error_of_the_caller_is_not_one_of_writing(tmp_path):
     def write():
-        with WholeFile(tmp_path / "x") as stream:
+        with AtomicFile(tmp_path / "x") as stream:
             stream.write(b"some")
             raise OSError("the input is gone")
 
@@ -216,7 +216,7 @@ def test_a_file_that_came_meanwhile_is_not_replaced_unasked(tmp_path):
     path = tmp_path / "out.csv"
 
     def write():
-        with WholeFile(path, overwrite=False) as stream:
+        with AtomicFile(path, overwrite=False) as stream:
             stream.write(b"mine")
             path.write_bytes(OLD)
 

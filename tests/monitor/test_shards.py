@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hetcal
-from hetcal.io import specs_monitor
 from hetcal.monitor import merging
 from hetcal.monitor.shards import ShardCounts
+from hetcal.persistence import specs_monitor
 
 
 def halves(data, n=2):

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
 from hetcal.batches.model import LoadedModel
-from hetcal.io.roles import Items
-from hetcal.io.selection import listed
-from hetcal.io.text import parse_numbers
+from hetcal.tables.roles import Items
+from hetcal.tables.selection import listed
+from hetcal.tables.text import parse_numbers
 
 _CHOICES = ("q", "class", "support", "size", "flags")
 EVERYTHING = ",".join(_CHOICES)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hetcal.batches.additions import EVERYTHING, Additions
 from hetcal.batches.model import describe_file
 from hetcal.batches.packed import pack_file
-from hetcal.io import describe
-from hetcal.io.tables import need_pyarrow
+from hetcal.persistence import describe
+from hetcal.tables.reading import need_pyarrow
 
 if TYPE_CHECKING:
     import pyarrow as pa

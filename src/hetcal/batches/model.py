@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hetcal._exceptions import FileFormatError, InputError
 
 if TYPE_CHECKING:
-    from hetcal.io.roles import TableRoles
+    from hetcal.tables.roles import TableRoles
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class LoadedModel:
 
 def load_model(path: Path) -> LoadedModel:
     """Load a calibrator that ``hetcal fit`` wrote."""
-    from hetcal.io import TableRoles, describe, load
+    from hetcal.persistence import describe, load
+    from hetcal.tables import TableRoles
 
     described = describe_file(path, describe)
     metadata = described["metadata"]

@@ -78,7 +78,7 @@ def _read_object(content: bytes, name: str) -> Any:
 
 
 def _read_file(content: bytes, name: str) -> Any:
-    from hetcal.io import load
+    from hetcal.persistence import load
 
     return _from_disk(content, name, load)
 

@@ -209,8 +209,8 @@ def _stream(
     only_new: bool,
     say: Any,
 ) -> None:
-    from hetcal.io.tables import open_table, table_format
-    from hetcal.io.writing import TableWriter
+    from hetcal.tables.reading import open_table, table_format
+    from hetcal.tables.writing import TableWriter
 
     if out == "-" and writing["format"] is None:
         writing["format"] = table_format(table, reading["format"])

@@ -97,8 +97,8 @@ def compare(
         "drop_missing": drop_missing,
         "accept_order": accept_order,
     }
-    from hetcal.io.whole import write_whole
-    from hetcal.io.writing import TableWriter, check_target
+    from hetcal.persistence.atomic_file import write_atomic
+    from hetcal.tables.writing import TableWriter, check_target
 
     to_stdout = json == "-"
     for path in (out, None if to_stdout else json):
@@ -106,14 +106,14 @@ def compare(
             check_target(path, overwrite=True)
     with bar(f"Reading {table}", quiet=quiet or to_stdout) as say:
         how = inputs.reading(format, encoding, decimal)
-        problem = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
+        labelled = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
         from hetcal.diagnosis import compare as run
 
         with inputs.order_was_checked():
             comparison = run(
-                problem.X,
-                problem.y,
-                classes=problem.classes,
+                labelled.X,
+                labelled.y,
+                classes=labelled.classes,
                 methods=methods if methods == "all" else [m.strip() for m in methods.split(",")],
                 baselines=baselines,
                 cv=folds,
@@ -122,10 +122,10 @@ def compare(
                 random_state=seed,
                 n_jobs=jobs or inputs.n_cores(),
                 progress=lambda done, total, what: say(what, done / total),
-                **problem.arguments,
+                **labelled.arguments,
             )
     frame = comparison.frame()
-    frame["items"], frame["rows_read"] = problem.n_items, problem.n_read
+    frame["items"], frame["rows_read"] = labelled.n_items, labelled.n_read
     if out is not None:
         with TableWriter(out, format="csv", overwrite=True, verbatim=verbatim) as written_table:
             written_table.write({name: frame[name].to_numpy() for name in frame.columns})
@@ -134,9 +134,9 @@ def compare(
         if to_stdout:
             print_json(text)
             return
-        write_whole(json, text)
+        write_atomic(json, text)
     written = [str(path) for path in (out, json) if path is not None]
-    _show(comparison, problem.notes, written, quiet=quiet)
+    _show(comparison, labelled.notes, written, quiet=quiet)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

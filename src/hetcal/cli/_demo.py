@@ -118,7 +118,7 @@ def _check_target(out: Path | None) -> None:
         raise ValueError(
             f"--out {out} must end in .png, .svg or .pdf. For example: --out hetcal-demo.png"
         )
-    from hetcal.io.writing import check_target
+    from hetcal.tables.writing import check_target
 
     check_target(out, overwrite=True)
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from hetcal._typing import Matrix
 from hetcal.cli._demo_example import Example
-from hetcal.io.whole import WholeFile
+from hetcal.persistence.atomic_file import AtomicFile
 from hetcal.plotting import ReliabilityDisplay
 from hetcal.plotting._style import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 
@@ -40,7 +40,7 @@ def draw(
         _draw_groups(ax, example, predictions[name][0], name)
     for ax in axes[1:]:
         ax.set_ylabel("")
-    with WholeFile(target) as stream:
+    with AtomicFile(target) as stream:
         figure.savefig(stream, format=target.suffix[1:].lower(), dpi=100)
 
 

@@ -15,8 +15,8 @@ from hetcal.cli._console import errors, print_json, results
 from hetcal.cli._working import bar, tell_line
 
 if TYPE_CHECKING:
-    from hetcal.io.columns import Problem
     from hetcal.report.model import Report
+    from hetcal.tables.labelled_table import LabelledTable
 
 _REPORT = "report.html"
 _OURS = b'name="generator" content="hetcal"'
@@ -137,14 +137,14 @@ def diagnose(
         tell_line(results(), f"Diagnosing {table}", "bold")
     with bar(f"Reading {table}", quiet=calm) as say:
         how = inputs.reading(format, encoding, decimal)
-        problem = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
-        costs = _costs(cost, problem)
-        new, new_rows = _new_items(test, problem, how, max_rows, seed)
+        labelled = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
+        costs = _costs(cost, labelled)
+        new, new_rows = _new_items(test, labelled, how, max_rows, seed)
         if not calm:
-            _introduce(problem)
+            _introduce(labelled)
         with inputs.order_was_checked():
             report = _diagnosed(
-                problem,
+                labelled,
                 new,
                 new_rows,
                 costs,
@@ -158,13 +158,13 @@ def diagnose(
     words = [*inputs.arguments_of(roles), *inputs.arguments_of(given), *read_so]
     words += ["--learning-curve"] if learning_curve else []
     # The same rows, where only some of them are used.
-    drawn_so = [] if problem.drawn is None else inputs.arguments_of(inputs.drawing(max_rows, seed))
+    drawn_so = [] if labelled.drawn is None else inputs.arguments_of(inputs.drawing(max_rows, seed))
     next_command = _command_to_copy(report, table, roles, read_so, drawn_so)
     report = replace(
         report,
         command=inputs.command_line("diagnose", table, *words),
         verdict=replace(report.verdict, command=next_command),
-        notes=list(problem.notes),
+        notes=list(labelled.notes),
     )
     report.to_html(target)
     if to_stdout:
@@ -175,19 +175,19 @@ def diagnose(
         _show(report, target, json, quiet=quiet)
 
 
-def _introduce(problem: Problem) -> None:
+def _introduce(labelled: LabelledTable) -> None:
     console = results()
-    classes = ", ".join(str(c) for c in problem.classes.tolist()[:6])
-    more = f" and {len(problem.classes) - 6} more" if len(problem.classes) > 6 else ""
-    d = 0 if problem.X is None else problem.X.shape[1]
-    drawn = "" if problem.drawn is None else f" drawn from {problem.n_read:,} rows"
-    tell_line(console, f"{problem.n_items:,} items{drawn}, {d} features, classes {classes}{more}.")
-    for note in problem.notes:
+    classes = ", ".join(str(c) for c in labelled.classes.tolist()[:6])
+    more = f" and {len(labelled.classes) - 6} more" if len(labelled.classes) > 6 else ""
+    d = 0 if labelled.X is None else labelled.X.shape[1]
+    drawn = "" if labelled.drawn is None else f" drawn from {labelled.n_read:,} rows"
+    tell_line(console, f"{labelled.n_items:,} items{drawn}, {d} features, classes {classes}{more}.")
+    for note in labelled.notes:
         tell_line(errors(), f"Note: {note}", "dim")
 
 
 def _diagnosed(
-    problem: Problem,
+    labelled: LabelledTable,
     new: dict[str, Any],
     new_rows: Any,
     costs: Any,
@@ -201,21 +201,21 @@ def _diagnosed(
     from hetcal.report import diagnose as run
 
     report = run(
-        problem.X,
-        problem.y,
-        classes=problem.classes,
-        by=_by(problem),
-        time=problem.time,
+        labelled.X,
+        labelled.y,
+        classes=labelled.classes,
+        by=_by(labelled),
+        time=labelled.time,
         costs=costs,
         learning_curve=learning_curve,
         name=name,
         random_state=seed,
         n_jobs=jobs,
         progress=lambda done, total, what: say(what.capitalize(), done / total),
-        **(problem.arguments | new),
+        **(labelled.arguments | new),
     )
     # Rows of the tables, not of the items that are left of them.
-    places = {"calibration set": problem.rows}
+    places = {"calibration set": labelled.rows}
     if new_rows is not None:
         places["test table"] = new_rows
     weakest = [
@@ -223,49 +223,49 @@ def _diagnosed(
         for item in report.weakest
     ]
     settings = report.settings
-    if problem.drawn is not None:
-        settings = settings | {"items": f"{problem.n_items:,} drawn from {problem.n_read:,} rows"}
+    if labelled.drawn is not None:
+        settings = settings | {"items": f"{labelled.n_items:,} drawn from {labelled.n_read:,} rows"}
     return replace(report, weakest=weakest, settings=settings)
 
 
-def _by(problem: Problem) -> Any:
+def _by(labelled: LabelledTable) -> Any:
     """Return columns of the features by name (numbers are cut there), others with their values."""
-    if not problem.by:
+    if not labelled.by:
         return None
-    if problem.X is not None and set(problem.by) <= set(problem.X.columns):
-        return list(problem.by)
-    return problem.by
+    if labelled.X is not None and set(labelled.by) <= set(labelled.X.columns):
+        return list(labelled.by)
+    return labelled.by
 
 
 def _new_items(
-    test: str | None, problem: Problem, how: dict[str, Any], max_rows: int, seed: int
+    test: str | None, labelled: LabelledTable, how: dict[str, Any], max_rows: int, seed: int
 ) -> tuple[dict[str, Any], Any]:
     """Return what ``diagnose`` takes about the rows of a test table, and their places in it."""
     if test is None:
         return {}, None
-    from hetcal.io.sampling import draw_rows
-    from hetcal.io.tables import read_batches
+    from hetcal.tables.reading import read_batches
+    from hetcal.tables.sampling import draw_rows
 
     sample = draw_rows(read_batches(test, **(how | {"format": None})), max_rows, random_state=seed)
     if len(sample.rows) < sample.n_rows:
-        problem.notes.append(
+        labelled.notes.append(
             f"Of the {sample.n_rows:,} rows of {test}, {len(sample.rows):,} were drawn at random."
         )
-    new = problem.roles.items(sample.table)
-    given: dict[str, Any] = {"X_test": new.X, f"{problem.roles.output_kind}_test": new.output}
-    labels = problem.roles.labels(sample.table)
+    new = labelled.roles.items(sample.table)
+    given: dict[str, Any] = {"X_test": new.X, f"{labelled.roles.output_kind}_test": new.output}
+    labels = labelled.roles.labels(sample.table)
     if labels is not None and labels[1].any():
         given["y_test"] = [label if k else None for label, k in zip(*labels, strict=True)]
     return given, sample.rows
 
 
-def _costs(text: str | None, problem: Problem) -> Any:
+def _costs(text: str | None, labelled: LabelledTable) -> Any:
     """Return the cost matrix that ``--cost`` describes: zeros where nothing is said."""
     if text is None:
         return None
     import numpy as np
 
-    names = [str(c) for c in problem.classes.tolist()]
+    names = [str(c) for c in labelled.classes.tolist()]
     matrix = np.zeros((len(names), len(names)))
     for part in text.split(","):
         key, equals, value = part.rpartition("=")
@@ -329,7 +329,7 @@ def _checked_target(out: Path | None, folder: Path) -> Path:
 
 
 def _check_folder(path: str | None) -> None:
-    from hetcal.io.writing import check_target
+    from hetcal.tables.writing import check_target
 
     if path is not None and path != "-":
         check_target(path, overwrite=True)

@@ -18,7 +18,7 @@ from hetcal.cli._working import file_size, tell, tell_line, working
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hetcal.io.problem import Problem
+    from hetcal.tables.labelled_table import LabelledTable
 
 _SUPPORT_QUANTILE = 0.01
 _EXPERTS_SHOWN, _LEAST_WEIGHT = 6, 0.005
@@ -141,7 +141,7 @@ class _Fit:
         overwrite: bool,
     ):
         self.started = time.perf_counter()
-        from hetcal.io.writing import check_target
+        from hetcal.tables.writing import check_target
 
         self.table, self.out, self.roles, self.method = table, out, roles, method
         self.preserve, self.how, self.drawing = preserve, how, drawing
@@ -150,9 +150,9 @@ class _Fit:
         self.local = method in _LOCAL
 
     def run(self, say: Any, *, forget_features: bool) -> None:
-        from hetcal.io.large_tables import draw_problem
+        from hetcal.tables.large_tables import draw_labelled
 
-        self.problem: Problem = draw_problem(
+        self.labelled: LabelledTable = draw_labelled(
             self.table,
             use_features=self.local,
             progress=lambda share: say(_reading(self.table, share)),
@@ -160,30 +160,31 @@ class _Fit:
             **self.how,
             **self.roles,
         )
-        say(f"Fitting {self.method} on {self.problem.n_items:,} items")
+        say(f"Fitting {self.method} on {self.labelled.n_items:,} items")
         self.calibrator, self.warnings = self._fitted()
         say("Measuring")
         self._measure()
         say(f"Saving {self.out}")
-        from hetcal.io import save
+        from hetcal.persistence import save
 
         self.forget_features = forget_features
         save(
             self.calibrator,
             self.out,
             forget_features=forget_features,
-            metadata={"table": self.problem.roles.to_dict(), "fit": self.record()},
+            metadata={"table": self.labelled.roles.to_dict(), "fit": self.record()},
         )
         self.seconds = time.perf_counter() - self.started
 
     def _fitted(self) -> tuple[Any, list[str]]:
         from hetcal._exceptions import ColumnOrderWarning, InputError
+        from hetcal.calibration.fitting import fitted_to
         from hetcal.calibration.registry import get_calibrator
 
         calibrator = get_calibrator(
-            self.method, preserve=self.preserve, classes=self.problem.classes
+            self.method, preserve=self.preserve, classes=self.labelled.classes
         )
-        if self.local and self.problem.X is None:
+        if self.local and self.labelled.X is None:
             raise InputError(
                 f"{self.method} compares items by features, and no column is left for them. Name "
                 "some with --features, or use a global method: --method temperature."
@@ -191,8 +192,8 @@ class _Fit:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", ColumnOrderWarning)  # said when the table was read
-            self.problem.fit(calibrator)
-        return calibrator, _said_by_hetcal(caught)
+            fitted = fitted_to(calibrator, self.labelled.items)
+        return fitted, _said_by_hetcal(caught)
 
     def _measure(self) -> None:
         import numpy as np
@@ -201,7 +202,7 @@ class _Fit:
         from hetcal.metrics.scores import brier_losses
         from hetcal.metrics.standard_errors import mean_and_error
 
-        items = self.problem.items
+        items = self.labelled.items
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             Q = out_of_sample_proba(self.calibrator, items)
@@ -222,25 +223,25 @@ class _Fit:
         """Return what is remembered in the file."""
         return {
             "source": Path(self.table).name,
-            "rows_read": self.problem.n_read,
-            "items": self.problem.n_items,
+            "rows_read": self.labelled.n_read,
+            "items": self.labelled.n_items,
             "method": self.method,
             "preserve": self.preserve,
             "brier_before": self.before,
             "brier_after": self.after,
             "brier_change_error": self.change_error,
             "low_support": self.low_support,
-            "drawn": self.problem.drawn,
-            "left_out": self.problem.left_out,
-            "notes": self.problem.notes + self.warnings,
+            "drawn": self.labelled.drawn,
+            "left_out": self.labelled.left_out,
+            "notes": self.labelled.notes + self.warnings,
         }
 
     def facts(self) -> dict[str, Any]:
         """Return everything, for machines."""
         facts = {"saved": str(self.out), "file_bytes": self.out.stat().st_size}
         facts |= {"seconds": round(self.seconds, 2), **self.record()}
-        facts["classes"] = self.problem.classes.tolist()
-        facts["features"] = list(self.problem.roles.features)
+        facts["classes"] = self.labelled.classes.tolist()
+        facts["features"] = list(self.labelled.roles.features)
         experts = self._experts()
         if experts is not None:
             facts["experts"] = experts.reset_index().to_dict("records")
@@ -252,13 +253,13 @@ class _Fit:
         if quiet:
             tell(console, self._scores())
             return
-        problem = self.problem
+        labelled = self.labelled
         for line in self._lines():
             tell(console, line)
         verdict = self._verdict()
         if verdict is not None:
             tell(console, verdict, "bold yellow")
-        for note in problem.notes + self.warnings:
+        for note in labelled.notes + self.warnings:
             tell(errors(), f"note: {note}", "yellow")
         experts = self._experts()
         if experts is not None:
@@ -273,14 +274,14 @@ class _Fit:
         tell_line(console, f"  {self._next_command()}", "bold")
 
     def _lines(self) -> list[str]:
-        problem = self.problem
-        classes = [str(name) for name in problem.classes.tolist()]
+        labelled = self.labelled
+        classes = [str(name) for name in labelled.classes.tolist()]
         shown = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
-        n = len(problem.roles.features)
+        n = len(labelled.roles.features)
         features = f"{n} feature{'s' if n != 1 else ''}" if self.local else "features not used"
-        drawn = "" if problem.drawn is None else f" drawn from {problem.n_read:,} rows"
+        drawn = "" if labelled.drawn is None else f" drawn from {labelled.n_read:,} rows"
         lines = [
-            f"{problem.n_items:,} items{drawn}, {features}, {len(classes)} classes ({shown})",
+            f"{labelled.n_items:,} items{drawn}, {features}, {len(classes)} classes ({shown})",
             f"method {self.method}" + (", labels preserved" if self.preserve else ""),
             self._scores(),
         ]

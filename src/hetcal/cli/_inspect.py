@@ -32,7 +32,7 @@ def inspect(
     """
     with working(f"Reading {model}", quiet=as_json):
         from hetcal.batches.model import describe_file
-        from hetcal.io import describe
+        from hetcal.persistence import describe
 
         facts = describe_file(model, describe)
     if as_json:

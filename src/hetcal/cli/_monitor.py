@@ -148,7 +148,7 @@ def monitor(
                 watcher, loaded, table, by=by, leave_missing=leave_missing, how=how, say=say
             )
             if history is not None:
-                from hetcal.io import save
+                from hetcal.persistence import save
 
                 save(watcher, history, metadata={"table": loaded.roles.to_dict()})
     if len(watcher.scores_) == 1:
@@ -165,8 +165,8 @@ def _alone(history: Path | None, wait: float, say: Any) -> contextlib.AbstractCo
     """Keep other processes from continuing the same history: what one adds the other would lose."""
     if history is None:
         return contextlib.nullcontext()
-    from hetcal.io.locks import locked
-    from hetcal.io.writing import check_target
+    from hetcal.persistence.locks import locked
+    from hetcal.tables.writing import check_target
 
     check_target(history, overwrite=True)
     return locked(
@@ -209,9 +209,9 @@ def _continued(
     notes: list[str],
 ) -> SupportMonitor:
     from hetcal._exceptions import InputError
-    from hetcal.io import load
     from hetcal.monitor import SupportMonitor
     from hetcal.monitor.identity import is_extended, is_same
+    from hetcal.persistence import load
 
     watcher = load(history)
     if not isinstance(watcher, SupportMonitor):

@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.io.class_columns import class_finder
-from hetcal.io.groups import group_names
-from hetcal.io.kinds import as_labels, as_table
-from hetcal.io.output_columns import missing_rows
-from hetcal.io.sampling import RowSampler
-from hetcal.io.selection import listed
-from hetcal.io.tables import open_table, whole_table
-from hetcal.io.text import as_text, is_missing
+from hetcal.tables.class_columns import class_finder
+from hetcal.tables.groups import group_names
+from hetcal.tables.kinds import as_labels, as_table
+from hetcal.tables.output_columns import missing_rows
+from hetcal.tables.reading import open_table, whole_table
+from hetcal.tables.sampling import RowSampler
+from hetcal.tables.selection import listed
+from hetcal.tables.text import as_text, is_missing
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
-    from hetcal.io.roles import TableRoles
     from hetcal.monitor import SupportMonitor
+    from hetcal.tables.roles import TableRoles
 
 _BATCH_ROWS = 50_000
 _NO_LIMIT = 1 << 60

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-#: Rows that are computed with; as in ``hetcal.io.sampling``, which need not be loaded for this.
+#: Rows that are computed with; as in ``hetcal.tables.sampling``, which need not be loaded for this.
 MAX_ROWS = 50_000
 _COLUMNS, _FILES, _OUTPUT = "Columns of the table", "Files", "Output"
 

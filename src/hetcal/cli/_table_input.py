@@ -14,7 +14,7 @@ from hetcal._exceptions import ColumnOrderWarning, InputError
 from hetcal.cli._options import MAX_ROWS
 
 if TYPE_CHECKING:
-    from hetcal.io.columns import Problem
+    from hetcal.tables.labelled_table import LabelledTable
 
 _FLAGS = frozenset({"percent", "drop_missing", "accept_order"})
 
@@ -39,11 +39,11 @@ def read(
     max_rows: int,
     seed: int,
     say: Callable[[str, float | None], object],
-) -> Problem:
+) -> LabelledTable:
     """Return the calibration items of a table that has features."""
-    from hetcal.io.large_tables import draw_problem
+    from hetcal.tables.large_tables import draw_labelled
 
-    problem = draw_problem(
+    labelled = draw_labelled(
         table,
         max_rows=max_rows,
         random_state=seed,
@@ -51,12 +51,12 @@ def read(
         **how,
         **roles,
     )
-    if problem.X is None:
+    if labelled.X is None:
         raise InputError(
             "No column is left for the features. Name some with --features, or see how good the "
             "probabilities are on average with hetcal.metrics.evaluate in Python."
         )
-    return problem
+    return labelled
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from hetcal._exceptions import InputError
-from hetcal.io.selection import listed
+from hetcal.tables.selection import listed
 
 _ENDINGS = (".parquet", ".pq")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"

@@ -220,9 +220,9 @@ def page(
     ] = False,
 ) -> None:
     """Write the documentation's page of results: every table and figure beside the published."""
-    from hetcal.io.whole import write_whole
     from hetcal.paper.page import draw_pictures, page_text
     from hetcal.paper.progress import say
+    from hetcal.persistence.atomic_file import write_atomic
 
     if figures not in ("none", "results", "all"):
         raise ValueError(f"--figures must be none, results or all; got {figures!r}.")
@@ -237,7 +237,7 @@ def page(
             raise ValueError(f"{target} does not say what {folder} holds. Run: hetcal paper page")
         results().print(f"{target} is up to date.", soft_wrap=True)
         return
-    write_whole(target, text)
+    write_atomic(target, text)
     results().print(str(target), soft_wrap=True)
 
 

@@ -27,9 +27,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal.io.failures import told_clearly
-from hetcal.io.whole import write_whole
 from hetcal.paper.settings import DATASETS, Trial
+from hetcal.persistence.atomic_file import write_atomic
+from hetcal.persistence.os_errors import translate_os_errors
 
 # hh is the published hidden heterogeneity for "hh", the out-of-bag one for "hh-oob", whose parts
 # are hh_global and hh_local and whose test has the p-value; all are means over the test items.
@@ -197,6 +197,6 @@ def _current(rows: Iterable[Mapping]) -> pd.DataFrame:
 
 def _write(path: Path, content: bytes) -> None:
     """Write so that the file is there whole or not at all, also after a loss of power."""
-    with told_clearly(path):
+    with translate_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, content)
+    write_atomic(path, content)

@@ -23,8 +23,8 @@ from hetcal.diagnosis.findings import (
     Verdict,
     WeakItem,
 )
-from hetcal.io.whole import write_whole
 from hetcal.kernels import core_name
+from hetcal.persistence.atomic_file import write_atomic
 from hetcal.report import codec
 
 #: Version of the JSON form; raised when a field changes its meaning or goes away.
@@ -119,7 +119,7 @@ class Report:
         """Return the report as JSON, and write it to ``path`` where one is given."""
         text = codec.to_json(self)
         if path is not None:
-            write_whole(path, text)
+            write_atomic(path, text)
         return text
 
     @classmethod
@@ -134,7 +134,7 @@ class Report:
 
         text = page(self)
         if path is not None:
-            write_whole(path, text)
+            write_atomic(path, text)
         return text
 
     def text(self, *, width: int = 80) -> str:

@@ -19,7 +19,7 @@ import pandas as pd
 import hetcal
 from hetcal.calibration import get_calibrator
 from hetcal.datasets import make_hidden_heterogeneity
-from hetcal.io.container import VERSION
+from hetcal.persistence.container import VERSION
 from hetcal.similarity import (
     CombinedSimilarity,
     CosineSimilarity,

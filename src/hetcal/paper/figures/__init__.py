@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from hetcal.io.whole import WholeFile, write_whole
 from hetcal.paper.settings import Trial
+from hetcal.persistence.atomic_file import AtomicFile, write_atomic
 from hetcal.plotting._style import require_pyplot
 
 
@@ -36,7 +36,7 @@ class DrawnFigure:
     def save(self, target: Path, *, dpi: int) -> None:
         """Write the picture, in the format that the name asks for, and let go of it."""
         plt = require_pyplot("DrawnFigure.save")
-        with WholeFile(target) as stream:
+        with AtomicFile(target) as stream:
             picture = target.suffix[1:].lower() or "png"
             self.figure.savefig(stream, format=picture, dpi=dpi)
         plt.close(self.figure)
@@ -46,7 +46,7 @@ class DrawnFigure:
         target = facts_file(results, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         text = self.facts.to_csv(index=False, lineterminator="\n", float_format="%.8g")
-        write_whole(target, text)
+        write_atomic(target, text)
 
 
 def facts_file(results: str | Path, name: str) -> Path:

@@ -1,0 +1,189 @@
+"""Boosted trees as plain arrays: what a file keeps of gradient boosting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from hetcal.kernels.boosting import AdditiveTrees
+from hetcal.persistence.fields import (
+    anything,
+    in_range,
+    integers,
+    is_array,
+    numbers,
+    rising,
+    within,
+)
+from hetcal.persistence.forests import MOST_CLASSES, check_trees
+from hetcal.persistence.spec import Spec, expect, plain
+
+Matrix = NDArray[np.float64]
+
+_MOST_TREES = 1_000_000
+_MOST_COLUMNS = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """The trees of a fitted ``HistGradientBoostingClassifier``; predicts the same to the bit.
+
+    Attributes
+    ----------
+    feature, left, right : ndarray of int32, shape (n_nodes,)
+        As in :class:`hetcal.kernels.forest.Forest`; children are -1 at leaves.
+    threshold : ndarray of float64, shape (n_nodes,)
+        A row goes left when its value is at most this.
+    missing_left : ndarray of uint8, shape (n_nodes,)
+        Whether missing values go left.
+    value : ndarray of float64, shape (n_nodes,)
+        What a leaf adds to the score.
+    tree_offset : ndarray of int64, shape (n_trees + 1,)
+        Where each tree begins; trees of one round follow each other, one per score.
+    baseline : ndarray of shape (n_scores,)
+        Score before the first round: one with two classes, else one per class.
+    classes_ : ndarray of int
+    n_features : int
+    """
+
+    feature: NDArray[np.int32]
+    threshold: Matrix
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    missing_left: NDArray[np.uint8]
+    value: Matrix
+    tree_offset: NDArray[np.int64]
+    baseline: Matrix
+    classes_: NDArray[np.int64]
+    n_features: int
+
+    @classmethod
+    def from_sklearn(cls, model: HistGradientBoostingClassifier) -> BoostedTrees:
+        """Read the trees of a fitted model."""
+        nodes = [tree.nodes for round_ in model._predictors for tree in round_]
+        if any(tree["is_categorical"].any() for tree in nodes):
+            raise TypeError(
+                "hetcal.save cannot store boosted trees with splits on categories. Encode the "
+                "categories as numbers before the fit."
+            )
+        offset = np.concatenate([[0], np.cumsum([len(tree) for tree in nodes])])
+
+        def joined(name: str, dtype: Any) -> NDArray:
+            return np.concatenate([tree[name] for tree in nodes]).astype(dtype)
+
+        def children(name: str) -> NDArray[np.int32]:
+            parts = [
+                np.where(tree["is_leaf"] != 0, -1, tree[name].astype(np.int64) + start)
+                for tree, start in zip(nodes, offset, strict=False)
+            ]
+            return np.concatenate(parts).astype(np.int32)
+
+        return cls(
+            feature=joined("feature_idx", np.int32),
+            threshold=joined("num_threshold", np.float64),
+            left=children("left"),
+            right=children("right"),
+            missing_left=joined("missing_go_to_left", np.uint8),
+            value=joined("value", np.float64),
+            tree_offset=offset.astype(np.int64),
+            baseline=np.asarray(model._baseline_prediction, dtype=np.float64).ravel(),
+            classes_=np.asarray(model.classes_, dtype=np.int64),
+            n_features=int(model.n_features_in_),
+        )
+
+    def predict_proba(self, X: Matrix) -> Matrix:
+        """Return the probabilities of ``classes_``."""
+        X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(
+                f"The boosted trees were grown on {self.n_features} features; got {X.shape}."
+            )
+        n_scores = len(self.baseline)
+        scores = np.zeros((len(X), n_scores)) + self.baseline
+        # Tree by tree and in order: sums of floating-point numbers depend on it.
+        for tree, root in enumerate(self.tree_offset[:-1]):
+            scores[:, tree % n_scores] += self.value[self._leaves(X, int(root))]
+        if n_scores == 1:
+            second = expit(scores[:, 0])
+            return np.column_stack([1 - second, second])
+        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    def _leaves(self, X: Matrix, root: int) -> NDArray[np.int64]:
+        node = np.full(len(X), root)
+        walking = np.flatnonzero(self.left[node] >= 0)
+        while walking.size:
+            at = node[walking]
+            value = X[walking, self.feature[at]]
+            left = np.where(
+                np.isnan(value), self.missing_left[at] != 0, value <= self.threshold[at]
+            )
+            node[walking] = np.where(left, self.left[at], self.right[at])
+            walking = walking[self.left[node[walking]] >= 0]
+        return node
+
+
+def _check(trees: BoostedTrees) -> None:
+    n = len(trees.left)
+    for name, kind in {"feature": "i", "left": "i", "right": "i", "missing_left": "u"}.items():
+        expect(is_array(getattr(trees, name), kind, (n,)), trees, f"has a wrong {name}")
+    expect(is_array(trees.threshold, "f", (n,)), trees, "has a wrong threshold")
+    expect(not np.isnan(trees.threshold).any(), trees, "has thresholds that are no number")
+    expect(len(trees.value) == n, trees, "has a wrong value")
+    expect(np.size(trees.tree_offset) <= _MOST_TREES, trees, "has too many trees")
+    check_trees(trees, trees.feature, trees.left, trees.right, trees.tree_offset, trees.n_features)
+    K = len(trees.classes_)
+    expect(K >= 2 and rising(trees.classes_, strictly=True), trees, "has wrong classes")
+    expect(len(trees.baseline) == (1 if K == 2 else K), trees, "has a wrong baseline")
+    expect((len(trees.tree_offset) - 1) % len(trees.baseline) == 0, trees, "lacks trees")
+
+
+def _check_complete(trees: AdditiveTrees) -> None:
+    K = len(trees.classes_)
+    expect(K >= 2 and rising(trees.classes_, strictly=True), trees, "has wrong classes")
+    S = 1 if K == 2 else K
+    expect(len(trees.start) == S, trees, "has wrong first scores")
+    column: Any = trees.column
+    good = is_array(column, "i", (None, S, None)) and column.dtype == np.int32
+    expect(good and in_range(column, 0, _MOST_COLUMNS), trees, "has wrong columns")
+    T, _, n_nodes = column.shape
+    # Complete trees have one node less than a power of two.
+    expect(0 < n_nodes < 1 << 16 and n_nodes & (n_nodes + 1) == 0, trees, "has odd trees")
+    expect(T * S <= _MOST_TREES, trees, "has too many trees")
+    expect(trees.threshold.shape == (T, S, n_nodes), trees, "has wrong thresholds")
+    expect(trees.value.shape == (T, S, n_nodes + 1), trees, "has wrong values")
+
+
+def _thresholds(value: Any) -> bool:
+    """Take 64-bit numbers, also infinite ones: behind these nothing is ever found."""
+    return is_array(value, "f", (None, None, None)) and (
+        value.dtype == np.float64 and within(value, -np.inf, np.inf)
+    )
+
+
+_CLASSES = integers(None, low=0, high=MOST_CLASSES)
+_NODES = ("feature", "threshold", "left", "right", "missing_left", "tree_offset", "n_features")
+_BOOSTED = {"value": numbers(None), "baseline": numbers(None), "classes_": _CLASSES}
+_COMPLETE = {
+    "classes_": _CLASSES,
+    "start": numbers(None),
+    "column": anything,
+    "threshold": _thresholds,
+    "value": numbers(None, None, None),
+}
+
+SPECS = [
+    plain(BoostedTrees, dict.fromkeys(_NODES, anything) | _BOOSTED, check=_check),
+    plain(AdditiveTrees, _COMPLETE, check=_check_complete),
+]
+#: Of scikit-learn's own model the trees are stored; what is loaded is a :class:`BoostedTrees`.
+AS_TREES = Spec(
+    BoostedTrees,
+    lambda model: SPECS[0].pack(BoostedTrees.from_sklearn(model)),
+    SPECS[0].unpack,
+)

@@ -1,0 +1,278 @@
+"""Calibrators without the features of their calibration items.
+
+What ``hetcal.save(..., forget_features=True)`` writes. The plain vote of a forest needs only the
+forest and the class weights in its leaves; who is in which leaf is then forgotten too.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration.hybrid.calibrator import HybridCalibrator
+from hetcal.calibration.hybrid.families import Family, GlobalFamily
+from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
+from hetcal.calibration.hybrid.retrained import (
+    BoostingFamily,
+    CalibratorFamily,
+    WideBoostingFamily,
+)
+from hetcal.calibration.preserving import LabelPreserving
+from hetcal.calibration.similarity import SimilarityCalibrator
+from hetcal.calibration.wrapper import LocallyCalibratedClassifier
+from hetcal.kernels import forest as kernel
+from hetcal.kernels.votes import Ballot, Voters, VoteRule
+from hetcal.monitor import SupportMonitor
+from hetcal.persistence.silent import SilentFamily, without_silent
+from hetcal.similarity.base import BaseSimilarity, Matrix
+from hetcal.similarity.combined import CombinedSimilarity
+from hetcal.similarity.forest import ForestProximity, LeafSimilarity
+
+_KNOWS_NO_FEATURES = (
+    GlobalFamily,
+    ForestVoteFamily,
+    ProximityFamily,
+    BoostingFamily,
+    WideBoostingFamily,
+    SilentFamily,
+)
+
+
+def _not_available(what: str) -> NoReturn:
+    raise ValueError(
+        f"{what} is not available: the calibrator was saved with forget_features=True, so the "
+        "calibration items are not in the file. Save it without forget_features."
+    )
+
+
+class LeafSums(BaseSimilarity):
+    """A forest with the class weights in its leaves: enough for the vote of everyone."""
+
+    def __init__(self, n_jobs: int | None = None):
+        self.n_jobs = n_jobs
+
+    @classmethod
+    def of(cls, similarity: LeafSimilarity, voters: Voters) -> LeafSums:
+        """Sum up the calibration items of a fitted forest similarity."""
+        sums = cls(similarity.n_jobs)
+        sums.forest_ = replace(similarity.forest_, in_bag=None)
+        sums.mass_ = similarity._leaf_mass(voters)
+        sums.n_items_ = similarity.n_items_
+        return sums
+
+    forest_: kernel.Forest
+    mass_: kernel.LeafMass
+    n_items_: int
+    accepts_missing = True
+
+    def vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
+        """Let everyone vote."""
+        if not rule.everyone:
+            _not_available("A vote among some of the calibration items")
+        mass = kernel.vote(self.forest_, Z, self.mass_, self.n_jobs) / self.forest_.n_trees
+        return Ballot(mass, mass.sum(axis=1))
+
+    def vote_by_some_trees(
+        self,
+        Z: Any,
+        voters: Voters,
+        rule: VoteRule,
+        n_trees: NDArray[Any],
+        rng: np.random.Generator,
+    ) -> Ballot:
+        """Let everyone vote, by so many trees per row."""
+        if not rule.everyone:
+            _not_available("A vote among some of the calibration items")
+        leaves = kernel.apply(self.forest_, Z, self.n_jobs)
+        leaves = kernel.leaves_of_some_trees(leaves, n_trees, rng)
+        counted = np.maximum((leaves >= 0).sum(axis=1, keepdims=True), 1)
+        mass = kernel.vote_leaves(leaves, self.mass_) / counted
+        return Ballot(mass, mass.sum(axis=1))
+
+    def fit(
+        self,
+        Z: Any,
+        codes: NDArray[np.int64],
+        *,
+        n_proba: int = 0,
+        sample_weight: Matrix | None = None,
+    ) -> Self:
+        """Refuse: the settings of the forest belong to the calibrator."""
+        _not_available("A new fit of the similarity alone")
+
+    def pairwise(self, Z: Any) -> Matrix:
+        """Refuse."""
+        _not_available("The similarity to single calibration items")
+
+    def honest_pairwise(self, rows: slice) -> Matrix:
+        """Refuse."""
+        _not_available("The similarity between calibration items")
+
+    def counted_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
+        """Refuse."""
+        _not_available("The effective sample size")
+
+    def unbiased_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
+        """Refuse."""
+        _not_available("The interval")
+
+    def extend(self, Z: Any) -> None:
+        """Refuse."""
+        _not_available("Adding calibration items")
+
+
+class _Forgetful:
+    """What both kinds share: no word about calibration items, until they are fitted anew."""
+
+    features_forgotten_: bool
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Any:
+        """Fit to new items, which are known then."""
+        self.features_forgotten_ = False
+        return super().fit(  # type: ignore[misc]
+            X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
+        )
+
+    def evidence(self, X: Any, **options: Any) -> Any:
+        """List the calibration items behind a prediction, where they are known."""
+        if getattr(self, "features_forgotten_", False):
+            _not_available("evidence")
+        return super().evidence(X, **options)  # type: ignore[misc]
+
+
+class FeaturelessSimilarityCalibrator(_Forgetful, SimilarityCalibrator):
+    """A :class:`hetcal.SimilarityCalibrator` that was saved with ``forget_features=True``."""
+
+    def extend(self, X: Any, y: Any, **options: Any) -> Any:
+        """Add calibration items, where the others are known."""
+        if getattr(self, "features_forgotten_", False):
+            _not_available("extend")
+        return super().extend(X, y, **options)
+
+
+class FeaturelessHybridCalibrator(_Forgetful, HybridCalibrator):
+    """A :class:`hetcal.HybridCalibrator` that was saved with ``forget_features=True``."""
+
+
+def forget_features(calibrator: Any) -> Any:
+    """Return a copy without features, or say why that calibrator cannot be without.
+
+    The copy shares what it keeps with the original, which stays as it was.
+    """
+    if isinstance(calibrator, GlobalCalibrator):
+        return calibrator
+    if isinstance(calibrator, SupportMonitor):
+        return _forget_in_monitor(calibrator)
+    if isinstance(calibrator, LocallyCalibratedClassifier | LabelPreserving):
+        copied = copy.copy(calibrator)
+        copied.calibrator_ = forget_features(calibrator.calibrator_)
+        return copied
+    if isinstance(calibrator, HybridCalibrator):
+        return _forget_hybrid(calibrator)
+    if isinstance(calibrator, SimilarityCalibrator):
+        return _forget_similarity(calibrator)
+    raise TypeError(f"hetcal.save cannot tell what {type(calibrator).__name__} knows of features.")
+
+
+def _forget_in_monitor(monitor: SupportMonitor) -> SupportMonitor:
+    if monitor.scorer_.distance is not None and monitor.scorer_.distance.holds_items:
+        raise ValueError(
+            "forget_features: SupportMonitor(distance='nearest') compares with the features of "
+            "remembered items. Save it without forget_features, or use distance='isolation'."
+        )
+    copied, copied.scorer_ = copy.copy(monitor), copy.copy(monitor.scorer_)
+    copied.calibrator_ = copied.scorer_.calibrator = forget_features(monitor.calibrator_)
+    copied.calibrator = copied.calibrator_
+    return copied
+
+
+def keeps_leaf_numbers(calibrator: Any) -> bool:
+    """Tell whether the file will say in which leaves each calibration item lies."""
+    if isinstance(calibrator, LocallyCalibratedClassifier | LabelPreserving):
+        return keeps_leaf_numbers(calibrator.calibrator_)
+    if isinstance(calibrator, HybridCalibrator):
+        families = [*calibrator.families_, *calibrator.bystanders_]
+        return any(isinstance(family, ProximityFamily) for family in families)
+    if not isinstance(calibrator, SimilarityCalibrator):
+        return False
+    return isinstance(calibrator.similarity_, LeafSimilarity | CombinedSimilarity)
+
+
+def _forget_similarity(calibrator: SimilarityCalibrator) -> SimilarityCalibrator:
+    if calibrator.heterogeneity_ is not None:
+        raise ValueError(
+            "forget_features: a calibrator with heterogeneity= (SWC-HH) measures predictions that "
+            "are far from all calibration items on the items' features. Save it without "
+            "forget_features, or fit it with heterogeneity=None."
+        )
+    similarity = calibrator.similarity_
+    on_features = (
+        similarity.on_features_ if isinstance(similarity, CombinedSimilarity) else similarity
+    )
+    if not isinstance(on_features, LeafSimilarity | LeafSums):
+        raise ValueError(
+            f"forget_features: {type(on_features).__name__} compares new items with the features "
+            "of the calibration items, so they cannot be forgotten. Save it without "
+            "forget_features, or fit with similarity='forest'."
+        )
+    copied = _forgetful_copy(FeaturelessSimilarityCalibrator, calibrator)
+    copied._honest = calibrator.out_of_sample_proba_  # cannot be computed any more later
+    calibrator.out_of_sample_support()  # nor can this
+    copied._honest_support = calibrator._honest_support
+    copied._Z_grouped = None
+    if isinstance(similarity, LeafSimilarity):
+        copied.similarity_ = _forget_leaves(similarity, calibrator)
+    return copied
+
+
+def _forget_leaves(similarity: LeafSimilarity, calibrator: SimilarityCalibrator) -> BaseSimilarity:
+    if calibrator._rule(None).everyone:
+        return LeafSums.of(similarity, calibrator.voters_)
+    copied = copy.copy(similarity)
+    copied._forget_sums()
+    out_of_bag = isinstance(similarity, ForestProximity) and similarity.voters == "out-of-bag"
+    if not out_of_bag:  # whose vote counts the trees that have not seen the voter
+        copied.forest_ = replace(similarity.forest_, in_bag=None)
+    return copied
+
+
+def _forget_hybrid(calibrator: HybridCalibrator) -> HybridCalibrator:
+    copied = _forgetful_copy(FeaturelessHybridCalibrator, calibrator)
+    copied.families_ = [_forget_family(family) for family in without_silent(calibrator)]
+    return copied
+
+
+def _forget_family(family: Family) -> Family:
+    if isinstance(family, CalibratorFamily) and family.fitted_ is not None:
+        copied = copy.copy(family)
+        copied.fitted_ = forget_features(family.fitted_)
+        return copied
+    if not isinstance(family, _KNOWS_NO_FEATURES):
+        raise ValueError(
+            f"forget_features: the expert {', '.join(family.names)} compares new items with the "
+            "features of the calibration items, so they cannot be forgotten. Save it without "
+            "forget_features, or fit with experts=('proximity', 'forests', 'boosting'); with "
+            "hundreds of columns ('proximity', 'wide-boosting')."
+        )
+    return family
+
+
+def _forgetful_copy(cls: type, value: Any) -> Any:
+    copied: Any = object.__new__(cls)
+    copied.__dict__.update(value.__dict__)
+    copied.features_forgotten_ = True
+    return copied

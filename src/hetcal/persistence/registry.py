@@ -1,0 +1,85 @@
+"""The list of classes that may stand in a file; nothing else can be saved or loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from hetcal._exceptions import FileFormatError
+from hetcal.calibration.hybrid.families import Family
+from hetcal.persistence import (
+    boosting,
+    forests,
+    silent,
+    specs_calibration,
+    specs_heterogeneity,
+    specs_monitor,
+    specs_similarity,
+)
+from hetcal.persistence.spec import Spec
+from hetcal.similarity import CallableSimilarity
+
+_BY_NAME: dict[str, Spec] = {
+    spec.name: spec
+    for specs in (
+        boosting.SPECS,
+        forests.SPECS,
+        silent.SPECS,
+        specs_similarity.SPECS,
+        specs_heterogeneity.SPECS,
+        specs_calibration.SPECS,
+        specs_monitor.SPECS,
+    )
+    for spec in specs
+}
+_BY_CLASS = {spec.cls: spec for spec in _BY_NAME.values()}
+
+
+def spec_of(value: Any, where: str) -> Spec:
+    """Return how to store a value, or raise ``TypeError`` with a way out."""
+    if type(value) is HistGradientBoostingClassifier:
+        return boosting.AS_TREES
+    spec = _BY_CLASS.get(type(value))
+    if spec is None:
+        raise TypeError(f"hetcal.save: {where} is {_described(value)}. {_remedy(value)}")
+    return spec
+
+
+def spec_named(name: Any) -> Spec:
+    """Return how to read a class by its name in the file."""
+    spec = _BY_NAME.get(name) if isinstance(name, str) else None
+    if spec is None:
+        raise FileFormatError(
+            f"The file holds a {str(name)[:60]!r}, which this hetcal does not know. Install the "
+            "hetcal that wrote the file, or a newer one."
+        )
+    return spec
+
+
+def _described(value: Any) -> str:
+    kind = type(value)
+    return f"of type {kind.__module__}.{kind.__qualname__}, which has no place in a file"
+
+
+def _remedy(value: Any) -> str:
+    if isinstance(value, CallableSimilarity) or (callable(value) and not isinstance(value, type)):
+        return (
+            "A file holds no code. Use a similarity from hetcal.similarity, or compute the "
+            "similarities yourself and use similarity='precomputed'."
+        )
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return "Fit with an integer as random_state."
+    if isinstance(value, Family):
+        return (
+            "An expert from another library is code. Fit with hetcal's own experts, by name, or "
+            "store the whole with skops.io.dump."
+        )
+    if isinstance(value, BaseEstimator):
+        return (
+            "A file holds hetcal's own calibrators only. Fit without it (for features=: transform "
+            "X before fit and predict_proba), or store the whole with skops.io.dump."
+        )
+    return "Use numbers, text, lists, dicts and arrays of numbers."

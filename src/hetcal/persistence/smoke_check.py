@@ -1,0 +1,95 @@
+"""One prediction with a loaded calibrator: its parts must not only be right, but fit together."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hetcal._exceptions import FileFormatError
+from hetcal._validation import FeatureEncoder
+from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.wrapper import LocallyCalibratedClassifier
+from hetcal.monitor import SupportMonitor
+
+
+def encoder_of(calibrator: Any) -> FeatureEncoder | None:
+    """Return the encoder that reads the features, None for global maps."""
+    if hasattr(calibrator, "calibrator_"):
+        return encoder_of(calibrator.calibrator_)
+    if hasattr(calibrator, "encoder_"):
+        return calibrator.encoder_
+    space = getattr(calibrator, "space_", None)
+    return None if space is None else space.encoder
+
+
+def check_prediction(calibrator: Any) -> None:
+    """Predict one made-up item; anything but a row of probabilities refuses the file."""
+    if isinstance(calibrator, SupportMonitor):
+        check_prediction(calibrator.calibrator_)
+        _try_p_value(calibrator)
+        return
+    n_classes = len(calibrator.classes_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about an item that nobody asked for
+        if isinstance(calibrator, LocallyCalibratedClassifier):
+            Q = calibrator.predict_proba(_whole_row(calibrator))
+        elif isinstance(calibrator, BaseCalibrator):
+            Q = calibrator.predict_proba(
+                made_up_features(encoder_of(calibrator)), **made_up_output(calibrator)
+            )
+        else:
+            raise FileFormatError(f"The file holds a {type(calibrator).__name__}, no calibrator.")
+    if not isinstance(Q, np.ndarray) or Q.shape != (1, n_classes) or not np.isfinite(Q).all():
+        raise FileFormatError("The file's calibrator does not return probabilities.")
+
+
+def _try_p_value(monitor: SupportMonitor) -> None:
+    inner = monitor.calibrator_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        output: dict[str, Any] = made_up_output(inner)
+        p = monitor.p_values(made_up_features(encoder_of(inner)), **output)
+    if p.shape != (1,) or not 0 <= p[0] <= 1:
+        raise FileFormatError("The file's monitor does not return p-values.")
+
+
+def made_up_features(encoder: FeatureEncoder | None, n_rows: int = 1) -> Any:
+    """Return rows that the encoder takes: zeros, and the first level of each category."""
+    if encoder is None:
+        return None
+    n = encoder.n_features_in_
+    if not encoder.levels_:
+        return np.zeros((n_rows, n))
+    names = range(n) if encoder.feature_names_in_ is None else encoder.feature_names_in_
+    return pd.DataFrame(
+        {
+            name: [encoder.levels_[j][0] if encoder.levels_.get(j) else 0.0] * n_rows
+            for j, name in enumerate(names)
+        }
+    )
+
+
+def made_up_output(calibrator: BaseCalibrator, n_rows: int = 1) -> dict[str, NDArray]:
+    """Return a classifier's output that says nothing: all classes alike."""
+    n_classes = len(calibrator.classes_)
+    value = 0.0 if calibrator.input_kind_ == "logits" else 1.0 / n_classes
+    return {calibrator.input_kind_: np.full((n_rows, n_classes), value)}
+
+
+def _whole_row(classifier: LocallyCalibratedClassifier) -> Any:
+    """Return one row with probabilities in the columns that PrecomputedProba reads."""
+    reader, n_classes = classifier.estimator_, len(classifier.classes_)
+    row: dict[int, Any] = dict.fromkeys(range(reader.n_features_in_), 0.0)
+    encoder = encoder_of(classifier.calibrator_)
+    for j, levels in ({} if encoder is None else encoder.levels_).items():
+        row[reader.feature_columns_[j]] = levels[0] if levels else 0.0
+    for j in reader.columns_:
+        row[j] = 0.0 if reader.kind == "logits" else 1.0 / n_classes
+    names = getattr(classifier, "feature_names_in_", None)
+    if names is None:
+        return np.array([list(row.values())])
+    return pd.DataFrame({name: [row[j]] for j, name in enumerate(names)})

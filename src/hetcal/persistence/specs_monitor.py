@@ -1,0 +1,286 @@
+"""How a monitor is stored: its calibrator, its reference, and everything that it has counted."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hetcal._threads import snapshot
+from hetcal._validation import FeatureEncoder
+from hetcal.calibration import HybridCalibrator, SimilarityCalibrator
+from hetcal.kernels.forest import Forest
+from hetcal.monitor import SupportMonitor
+from hetcal.monitor.alarms import MOST_ALARMS
+from hetcal.monitor.checks import check_parameters, n_items
+from hetcal.monitor.distance import IsolationScore, NearestScore
+from hetcal.monitor.evidence import BETS
+from hetcal.monitor.labels import LabelSums
+from hetcal.monitor.merging import MOST_ORIGINS
+from hetcal.monitor.ranks import N_BINS
+from hetcal.monitor.reference import LEAST_ITEMS, Reference, Scorer
+from hetcal.monitor.reports import HISTORY
+from hetcal.monitor.stream import Stream
+from hetcal.persistence.fields import (
+    LARGEST,
+    in_range,
+    instance,
+    integers,
+    is_array,
+    is_number,
+    is_whole,
+    list_of,
+    number,
+    numbers,
+    optional,
+    text,
+    whole,
+)
+from hetcal.persistence.forests import MOST_CLASSES
+from hetcal.persistence.spec import Spec, expect, plain
+
+_SETTINGS = (
+    "reference",
+    "distance",
+    "rate",
+    "fdr",
+    "alarm_rate",
+    "window",
+    "horizon",
+    "max_groups",
+    "max_history",
+    "random_state",
+)
+_COUNTED = (
+    "reference_",
+    "stream_",
+    "class_streams_",
+    "named_streams_",
+    "alarms_",
+    "history_",
+)
+_PARTS = {*_SETTINGS, *_COUNTED, "calibrator_", "encoder", "score"}
+# Not in files of old.
+_LATER = {"alarm_share", "origins"}
+_MOST = 1 << 60
+_ALARM = {"time", "who", "test", "score"}
+_COUNTS = [
+    HISTORY.index(n) for n in ("seen", "items", "flagged", "discoveries", "alarms", "labels")
+]
+# What the history's times, in seconds, may be: pandas counts nanoseconds in 64 bits.
+_LATEST = pd.Timestamp.max.timestamp() - 1
+# Whole numbers above have no exact form as a floating-point number.
+_MOST_COUNTED = 1 << 53
+
+
+def _pack(monitor: SupportMonitor) -> dict[str, Any]:
+    with monitor.lock:  # another thread may go on counting while the file is written
+        state = {name: getattr(monitor, name) for name in (*_SETTINGS, *_COUNTED)}
+        state |= {"alarm_share": monitor._alarm_share, "origins": monitor._origins}
+        state = copy.deepcopy(state)
+        calibrator, scorer = snapshot(monitor.calibrator_), monitor.scorer_
+    return state | {
+        "calibrator_": calibrator,
+        "encoder": scorer.encoder,
+        "score": scorer.distance,
+    }
+
+
+def _unpack(state: dict[str, Any]) -> SupportMonitor:
+    expect(set(state) - _LATER == _PARTS, SupportMonitor, "has other parts")
+    calibrator = state["calibrator_"]
+    known = isinstance(calibrator, SimilarityCalibrator | HybridCalibrator)
+    expect(known and hasattr(calibrator, "classes_"), SupportMonitor, "has no calibrator")
+    monitor = SupportMonitor(calibrator, **{name: state[name] for name in _SETTINGS})
+    check_parameters(monitor)
+    monitor.calibrator_, monitor.classes_ = calibrator, calibrator.classes_
+    monitor._n_items = n_items(calibrator)
+    monitor.scorer_ = Scorer(calibrator, state["encoder"], state["score"])
+    for name in _COUNTED:
+        setattr(monitor, name, state[name])
+    monitor._alarm_share = state.get("alarm_share", 1.0)
+    _check_score(monitor)
+    _check_reference(monitor)
+    _check_streams(monitor)
+    _check_history(monitor)
+    monitor._origins = state["origins"] if "origins" in state else _likely_origins(monitor)
+    _check_share_and_origins(monitor)
+    return monitor
+
+
+def _likely_origins(monitor: SupportMonitor) -> list[str]:
+    """Name what an old file has counted by its first update, which its copies have as well."""
+    if not monitor.n_seen_:
+        return []
+    first = monitor.history_[:1].tobytes()
+    return [hashlib.sha256(first).hexdigest()[:16]]
+
+
+def _check_share_and_origins(monitor: SupportMonitor) -> None:
+    share, origins = monitor._alarm_share, monitor._origins
+    expect(is_number(share, 1e-12, 1.0), monitor, "has an odd share of the alarm rate")
+    good = isinstance(origins, list) and len(origins) <= MOST_ORIGINS
+    good = good and all(isinstance(name, str) and len(name) <= 64 for name in origins)
+    expect(good, monitor, "has odd origins")
+
+
+def _check_score(monitor: SupportMonitor) -> None:
+    encoder: Any = monitor.scorer_.encoder
+    score: Any = monitor.scorer_.distance
+    expect(encoder is None or isinstance(encoder, FeatureEncoder), monitor, "has no encoder")
+    if score is None:
+        return
+    expect(encoder is not None, monitor, "has no encoder")
+    expect(isinstance(score, IsolationScore | NearestScore), monitor, "has an unknown score")
+    width = (
+        score.forest.n_features if isinstance(score, IsolationScore) else score.landmarks.shape[1]
+    )
+    expect(len(encoder.feature_names_out_) == width, monitor, "scores other columns")
+
+
+def _check_reference(monitor: SupportMonitor) -> None:
+    reference, K = monitor.reference_, len(monitor.classes_)
+    expect(isinstance(reference, Reference), monitor, "has no reference")
+    n = reference.scores.shape[1]
+    n_scores = len(monitor.scores_)
+    expect(len(reference.scores) == n_scores and n >= LEAST_ITEMS, monitor, "has no reference")
+    expect(len(reference.n_trees) == n_scores, monitor, "counts other trees")
+    top = reference.top
+    expect(top is None or in_range(top, 0, K), monitor, "has a reference of other classes")
+
+
+def _check_streams(monitor: SupportMonitor) -> None:
+    named = (monitor.class_streams_, monitor.named_streams_)
+    for streams in named:
+        good = isinstance(streams, dict) and len(streams) <= monitor.max_groups
+        expect(good and all(isinstance(name, str) for name in streams), monitor, "has odd groups")
+    labels = {str(label) for label in monitor.classes_.tolist()}
+    expect(set(monitor.class_streams_) <= labels, monitor, "has groups of other classes")
+    shape = (len(monitor.scores_), N_BINS)
+    for stream in (monitor.stream_, *named[0].values(), *named[1].values()):
+        expect(isinstance(stream, Stream), monitor, "has no counts")
+        expect(stream.base.shape == shape, monitor, "has counts of other scores")
+        expect(len(stream.labels.excess) == 2 + len(monitor.classes_), monitor, "has odd labels")
+        short = all(len(tail) <= monitor.window for tail in stream.tails)
+        expect(short, monitor, "has a window of another width")
+
+
+def _check_history(monitor: SupportMonitor) -> None:
+    history, alarms = monitor.history_, monitor.alarms_
+    good = is_array(history, "f", (None, len(HISTORY))) and len(history) <= monitor.max_history
+    expect(good and history.dtype == np.float64, monitor, "has an odd history")
+    counts, when = history[:, _COUNTS], history[:, HISTORY.index("when")]
+    whole_ones = (counts >= 0) & (counts < _MOST_COUNTED) & (counts == np.floor(counts))
+    expect(whole_ones.all(), monitor, "has an odd history")
+    expect((np.abs(when) < _LATEST).all(), monitor, "has times in its history that no clock shows")
+    expect(not np.isinf(history).any(), monitor, "has an odd history")
+    expect(isinstance(alarms, list) and len(alarms) <= MOST_ALARMS, monitor, "has odd alarms")
+    for alarm in alarms:
+        expect(isinstance(alarm, dict) and set(alarm) == _ALARM, monitor, "has odd alarms")
+        words = all(isinstance(alarm[name], str) for name in ("who", "test", "score"))
+        expect(words and is_whole(alarm["time"], 0, _MOST), monitor, "has odd alarms")
+
+
+def _check_items(reference: Reference) -> None:
+    scores, by = reference.scores, reference.by
+    expect(len(scores) in (1, 2) and (scores[0] >= 0).all(), reference, "has no scores")
+    n = scores.shape[1]
+    per_item = [*reference.n_trees, reference.top, by, reference.rows]
+    same = all(values is None or len(values) == n for values in per_item)
+    expect(same, reference, "knows other items")
+
+
+def _check_stream(stream: Stream) -> None:
+    n_scores = len(stream.base)
+    expect(len(stream.past) == n_scores, stream, "has odd counts")
+    expect(len(stream.capital) == n_scores, stream, "has no capital")
+    expect(len(stream.tails) == n_scores, stream, "has no windows")
+    known = max(stream.n_flagged, stream.n_tested) <= stream.n_seen
+    expect(known, stream, "has counted more items than it has seen")
+    expect(len(stream.labels.excess) == len(stream.usual.excess), stream, "has odd labels")
+    # Counted in place: two of them in one array would count everything twice.
+    kept = [stream.base, stream.past, stream.capital, *stream.tails]
+    expect(len(set(map(id, kept))) == len(kept), stream, "keeps two counts in one place")
+
+
+def _check_labels(labels: LabelSums) -> None:
+    n = len(labels.excess)
+    expect(n >= 3 and len(labels.variance) == n, labels, "are not counted")
+    expect(labels.excess is not labels.variance, labels, "keep two sums in one place")
+
+
+def _check_isolation(score: IsolationScore) -> None:
+    expect(len(score.path) == score.forest.n_leaves, score, "has odd paths")
+
+
+def _check_nearest(score: NearestScore) -> None:
+    n, d = score.landmarks.shape
+    expect(0 < n <= 1000, score, "remembers no items")
+    expect(len(score.center) == len(score.spread) == d, score, "has no scale")
+
+
+def _names(value: Any) -> bool:
+    return is_array(value, "O", (None,)) and all(map(text, value))
+
+
+_COUNTED_BY_BIN = integers(None, N_BINS, low=0, high=1 << 48)
+_COUNT = whole(0, _MOST)
+
+SPECS = [
+    Spec(SupportMonitor, _pack, _unpack),
+    plain(
+        Reference,
+        {
+            "scores": numbers(None, None),
+            "n_trees": list_of(optional(integers(None, low=1, high=1 << 31))),
+            "top": optional(integers(None, low=0, high=MOST_CLASSES)),
+            "by": optional(_names),
+            "rows": optional(integers(None, low=0, high=1 << 48)),
+        },
+        check=_check_items,
+    ),
+    plain(
+        Stream,
+        {
+            "base": _COUNTED_BY_BIN,
+            "past": _COUNTED_BY_BIN,
+            # Logarithms: an item adds some dozens at most.
+            "capital": numbers(None, 1 + len(BETS), low=-1e18, high=1e18),
+            "tails": list_of(numbers(None, low=0.0, high=1e3)),
+            "labels": instance(LabelSums),
+            "usual": instance(LabelSums),
+            "n_seen": _COUNT,
+            "n_flagged": _COUNT,
+            "n_tested": _COUNT,
+            "n_shards": whole(1, _MOST),
+        },
+        check=_check_stream,
+    ),
+    plain(
+        LabelSums,
+        {"n": _COUNT, "excess": numbers(None), "variance": numbers(None)},
+        check=_check_labels,
+    ),
+    plain(
+        IsolationScore,
+        {
+            "forest": instance(Forest),
+            "path": numbers(None, low=0.0),
+            "typical": number(1e-9, LARGEST),
+        },
+        check=_check_isolation,
+    ),
+    plain(
+        NearestScore,
+        {
+            "center": numbers(None),
+            "spread": numbers(None, low=1 / LARGEST),
+            "landmarks": numbers(None, None),
+        },
+        derived={"chosen": None},
+        check=_check_nearest,
+    ),
+]

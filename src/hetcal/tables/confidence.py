@@ -1,0 +1,169 @@
+"""A predicted class with a confidence, where a table has no probability of each class.
+
+With two classes the confidence is the probability of the predicted class, which leaves the rest for
+the other one. With more, nothing is known of the classes that were not predicted: what can be
+calibrated is the probability that the prediction is right, and the classes are then ``wrong`` and
+``right``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from hetcal._exceptions import InputError
+from hetcal.tables.class_columns import ClassMatch, truth_folded
+from hetcal.tables.kinds import as_labels
+from hetcal.tables.selection import listed
+from hetcal.tables.text import MISSING, as_text, infer_column
+
+WRONG, RIGHT = "wrong", "right"
+# "none" may well be a class.
+_NOTHING = MISSING - {"None", "none"}
+# As often as this a probability of one class lies on the side of the class that is predicted.
+_ALMOST_ALWAYS, _FEWEST = 0.9, 10
+
+Texts = Sequence[str | None]
+
+
+@lru_cache(maxsize=10_000)
+def spelled_alike(text: str | None) -> str | None:
+    """Return the same for two spellings of a class; None where nothing is said.
+
+    Examples
+    --------
+    >>> spelled_alike(" New_York") == spelled_alike("new york"), spelled_alike("1.0")
+    (True, '1')
+    >>> spelled_alike("-1"), spelled_alike("True"), spelled_alike("NA")
+    ('-1', '1', None)
+    """
+    if text is None or text.strip() in _NOTHING:
+        return None
+    value = infer_column([text])[0]
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return as_text(value) if is_number else truth_folded(text)
+
+
+def right_or_wrong(labels: Texts, predicted: Texts) -> list[str | None]:
+    """Return whether each prediction is right; None where it or the label is missing.
+
+    Examples
+    --------
+    >>> right_or_wrong(["cat", "dog", None], ["Cat", "cat", "cat"])
+    ['right', 'wrong', None]
+    """
+    pairs = zip(map(spelled_alike, labels), map(spelled_alike, predicted), strict=True)
+    return [None if a is None or b is None else RIGHT if a == b else WRONG for a, b in pairs]
+
+
+def two_classes(labels: Iterable[str | None], predicted: Iterable[str | None]) -> list[str] | None:
+    """Return the two classes as the labels spell them; None where there are more.
+
+    Raises where the predictions name no label at all.
+    """
+    of_labels = _spellings(labels)
+    of_predicted = _spellings(predicted)
+    if of_labels and of_predicted and not set(of_labels) & set(of_predicted):
+        raise InputError(
+            f"The predicted classes {listed(sorted(of_predicted.values()), 5)} are none of the "
+            f"labels {listed(sorted(of_labels.values()), 5)}. Name the column of predicted classes "
+            "with --predicted (predicted=), and write them as the labels are written."
+        )
+    found = of_predicted | of_labels
+    return sorted(found.values()) if len(found) == 2 else None
+
+
+def match_of_labels(labels: Texts, classes: Sequence[str] | None) -> ClassMatch:
+    """Return which class each spelling of a label means; without classes, right and wrong."""
+    if classes is None:
+        return ClassMatch([WRONG, RIGHT], {WRONG: WRONG, RIGHT: RIGHT})
+    of = {spelled_alike(name): name for name in classes}
+    known = {text: of.get(spelled_alike(text)) for text in set(labels) if text is not None}
+    return ClassMatch(list(classes), {text: name for text, name in known.items() if name})
+
+
+def of_second_class(
+    predicted: Texts, confidence: NDArray[np.float64], classes: Sequence[Any], column: str
+) -> NDArray[np.float64]:
+    """Return the probability of the second class, shape (n, 1); NaN without a prediction.
+
+    Examples
+    --------
+    >>> of_second_class(["no", "yes"], np.array([[0.9], [0.75]]), ["no", "yes"], "answer")
+    array([[0.1 ],
+           [0.75]])
+    """
+    place = {spelled_alike(as_text(label)): k for k, label in enumerate(classes)}
+    place[None] = -1
+    unknown = sorted({str(t) for t in predicted if spelled_alike(t) not in place})
+    if unknown:
+        raise InputError(
+            f"Column {column!r} predicts {listed(unknown, 3)}; the classes are "
+            f"{listed([as_text(label) for label in classes])}. Correct the predictions."
+        )
+    code = np.array([place[spelled_alike(t)] for t in predicted], dtype=np.int64)[:, None]
+    return np.where(code < 0, np.nan, np.where(code == 1, confidence, 1 - confidence))
+
+
+def refuse_proba_of_one_class(
+    predicted: Texts, confidence: NDArray[np.float64], classes: Sequence[str], column: str
+) -> None:
+    """Raise where a confidence lies on both sides of one half, by the class that is predicted."""
+    alike = [spelled_alike(text) for text in predicted]
+    values = confidence[:, 0]
+    for low, high in (classes, classes[::-1]):
+        of_low, of_high = (
+            values[[a == spelled_alike(name) for a in alike] & ~np.isnan(values)]
+            for name in (low, high)
+        )
+        if min(of_low.size, of_high.size) < _FEWEST:
+            return
+        if min((of_low < 0.5).mean(), (of_high > 0.5).mean()) >= _ALMOST_ALWAYS:
+            raise InputError(
+                f"{column!r} is below 0.5 where {low!r} is predicted and above where {high!r} is: "
+                f"it looks like the probability of {high!r}, not of the predicted class. Pass "
+                f"--proba {shlex.quote(column)} --positive {shlex.quote(high)} in place of "
+                "--predicted and --confidence; or --accept-order (accept_order=True) if it is "
+                "right as it stands."
+            )
+
+
+def refuse_confidence(
+    frame: nw.DataFrame,
+    columns: Sequence[str],
+    given: NDArray[np.float64],
+    match: ClassMatch,
+    label: str,
+) -> None:
+    """Raise where a single column is never below one half and another one predicts the classes."""
+    known = given[~np.isnan(given)]
+    if len(columns) > 1 or known.size < _FEWEST or not 0.5 <= known.min() <= known.max() <= 1:
+        return
+    labels = set(map(spelled_alike, match.classes))
+    for name in frame.columns:
+        if name in (label, *columns) or frame[name].n_unique() > len(labels) + 1:
+            continue
+        if {spelled_alike(text) for text in set(as_labels(frame[name]))} - {None} == labels:
+            column = columns[0]
+            raise InputError(
+                f"{column!r} is never below 0.5, and {name!r} holds the classes too: is it the "
+                f"confidence in a predicted class? Then pass --predicted {shlex.quote(name)} "
+                f"--confidence {shlex.quote(column)} in place of --proba; if it is the probability "
+                f"of {match.classes[1]!r}, pass --accept-order (accept_order=True)."
+            )
+
+
+def _spellings(texts: Iterable[str | None]) -> dict[str, str]:
+    """Return the first spelling of each class, by what is alike."""
+    found: dict[str, str] = {}
+    for text in sorted({text for text in texts if text is not None}):
+        alike = spelled_alike(text)
+        if alike is not None:
+            found.setdefault(alike, text)
+    return found

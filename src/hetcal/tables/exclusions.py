@@ -1,0 +1,68 @@
+"""Columns that are no features: row numbers, ids, dates, free text, and what never varies."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+# Below so many rows nothing can be said about how a column varies.
+_FEW_ROWS = 20
+_MOST_LEVELS = 100
+_ID_NAME = re.compile(r"(^|[_\W])(id|ids|uuid|guid|key|index|idx|rowid|nr|row)$", re.IGNORECASE)
+_ID_CAMEL = re.compile(r"[a-z](Id|ID|Key|Uuid|UUID)$")
+_INDEX_NAMES = {"", "Unnamed: 0", "__index_level_0__"}
+
+
+def why_excluded(name: str, values: pd.Series, kind: str) -> str | None:
+    """Return why a column is no feature, or None where it may be one.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    values : pandas.Series
+        Its values, from :func:`hetcal.tables.kinds.as_feature`.
+    kind : str
+        Its kind, from :func:`hetcal.tables.kinds.kind_of`.
+
+    Examples
+    --------
+    >>> why_excluded("customer_id", pd.Series(range(100, 200)), "number")
+    'an id'
+    >>> why_excluded("age", pd.Series([31, 58, 44] * 20), "number") is None
+    True
+    """
+    if kind in ("date", "nested", "empty"):
+        return {"date": "a date", "nested": "lists or records", "empty": "empty"}[kind]
+    n_rows, n_distinct = len(values), int(values.nunique())
+    named_like_id = _named_like_id(name) and (kind == "text" or _whole(values))
+    if n_rows < _FEW_ROWS:
+        return "an id" if named_like_id else None
+    if n_distinct <= 1 and not values.isna().any():
+        return "the same in every row"
+    if named_like_id and n_distinct > max(_FEW_ROWS, 0.1 * n_rows):
+        return "an id" if n_distinct == n_rows else f"an id, {n_distinct:,} different ones"
+    if kind == "number" and _counts_rows(values):
+        return "a row number"
+    if kind == "text":
+        if n_distinct == n_rows:
+            return "a different text in every row"
+        if n_distinct > _MOST_LEVELS:
+            return f"text with {n_distinct:,} different values"
+    return None
+
+
+def _named_like_id(name: str) -> bool:
+    return bool(name in _INDEX_NAMES or _ID_NAME.search(name) or _ID_CAMEL.search(name))
+
+
+def _whole(values: pd.Series) -> bool:
+    numbers = values.dropna().to_numpy(dtype=np.float64)
+    return bool((numbers == np.floor(numbers)).all())
+
+
+def _counts_rows(values: pd.Series) -> bool:
+    numbers = values.to_numpy(dtype=np.float64)
+    return bool(np.isin(numbers[0], (0, 1)) and (np.diff(numbers) == 1).all())

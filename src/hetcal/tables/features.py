@@ -1,0 +1,134 @@
+"""Which columns of a table are features, and their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hetcal._exceptions import InputError
+from hetcal.tables.exclusions import why_excluded
+from hetcal.tables.kinds import as_feature, kind_of, refuse_infinite
+from hetcal.tables.selection import listed, named_exactly, select_columns
+
+_USABLE = ("number", "boolean", "text")
+_UNUSABLE = ("a date", "lists or records", "empty")
+_MOST_LEVELS = 100
+# A column with so few values that goes with the label without exception is suspicious.
+_FEW_VALUES = 20
+_FEW_ROWS = 50
+
+
+@dataclass
+class TableFeatures:
+    """The features of a table.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame or None
+        Numbers as float64, levels as text (as a category where they are many).
+    kinds, levels : dict
+        As in :class:`hetcal.tables.TableRoles`.
+    left_out : dict
+        Columns that are no features, with the reason.
+    notes : list of str
+        The same in words, and what looks like a leak.
+    """
+
+    X: pd.DataFrame | None
+    kinds: dict[str, str] = field(default_factory=dict)
+    levels: dict[str, list[str]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_features(
+    frame: nw.DataFrame,
+    *,
+    taken: set[str],
+    wanted: str | Sequence[str] | None,
+    drop: str | Sequence[str] | None,
+    y: NDArray,
+) -> TableFeatures:
+    """Return the features: those that are wanted, or every column that can be one.
+
+    Parameters
+    ----------
+    frame : narwhals.DataFrame
+        The rows that are used.
+    taken : set of str
+        Columns that have another role.
+    wanted, drop : str or list of str, optional
+        As in :func:`hetcal.tables.read_labelled`.
+    y : ndarray
+        The labels, to notice columns that give them away.
+    """
+    names = list(frame.columns)
+    dropped = set(select_columns(names, drop, "drop")) if drop is not None else set()
+    chosen = select_columns(names, wanted, "features") if wanted is not None else names
+    insisted = named_exactly(names, wanted)
+    result = TableFeatures(None)
+    columns = {}
+    for name in chosen:
+        if name in insisted & taken:
+            raise InputError(
+                f"{name!r} cannot be a feature: it has another role (label, probability, groups, "
+                "weight or time). Take it out of --features."
+            )
+        if name in taken | dropped:
+            continue
+        kind = kind_of(frame[name])
+        values = as_feature(frame[name], kind) if kind in _USABLE else pd.Series(dtype=float)
+        reason = why_excluded(name, values, kind)
+        if reason is not None and not (name in insisted and kind in _USABLE):
+            if name in insisted and kind != "empty":
+                raise InputError(
+                    f"{name!r} is {reason} and cannot be a feature as it is. Turn it into numbers "
+                    "(an age in days, the month), or take it out of --features."
+                )
+            result.left_out[name] = reason
+            continue
+        refuse_infinite(values, name, of=" of those with a label and a probability")
+        result.kinds[name] = kind
+        if kind == "text":
+            result.levels[name] = sorted(set(values.dropna()))
+            if len(result.levels[name]) > _MOST_LEVELS:
+                values = values.astype("category")
+        columns[name] = values
+    if columns:
+        result.X = pd.DataFrame(columns)
+    result.notes = _notes(result, columns, y)
+    return result
+
+
+def _notes(result: TableFeatures, columns: dict[str, pd.Series], y: NDArray) -> list[str]:
+    notes = []
+    if result.left_out:
+        shown = [f"{name or '(no name)'} ({why})" for name, why in result.left_out.items()]
+        more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
+        usable = any(why not in _UNUSABLE for why in result.left_out.values())
+        remedy = " Name a column in --features to use it all the same." if usable else ""
+        notes.append(f"Not used as features: {', '.join(shown[:8])}{more}.{remedy}")
+    telling = [name for name, values in columns.items() if _gives_away(values, y)]
+    if telling:
+        notes.append(
+            f"{listed(telling, 5)} {'tell' if len(telling) > 1 else 'tells'} the label without "
+            "exception. If that is not known when the model is asked, the result is worthless: "
+            f"pass --drop {','.join(telling[:5])}."
+        )
+    if not columns:
+        notes.append("No feature is left; only global methods (temperature, platt, ...) can work.")
+    return notes
+
+
+def _gives_away(values: pd.Series, y: NDArray) -> bool:
+    """Return whether a column with a few values determines the label."""
+    if len(values) < _FEW_ROWS or not 2 <= values.nunique() <= _FEW_VALUES or values.isna().any():
+        return False
+    codes = np.unique(y, return_inverse=True)[1]
+    per_value = pd.Series(codes).groupby(values.to_numpy(), observed=True).nunique()
+    return bool((per_value == 1).all())

@@ -1,0 +1,223 @@
+"""What each column of a table is for, remembered so that later tables are read the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hetcal._exceptions import InputError
+from hetcal.tables.class_columns import class_finder
+from hetcal.tables.confidence import of_second_class, right_or_wrong
+from hetcal.tables.kinds import as_feature, as_labels, as_table
+from hetcal.tables.output_columns import both_classes, missing_rows, read_output, row_numbers
+from hetcal.tables.selection import did_you_mean, listed
+from hetcal.tables.text import as_text
+
+
+@dataclass(frozen=True)
+class Items:
+    """Rows of a table as a calibrator takes them.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame or None
+        The features; None where there are none.
+    output : ndarray of shape (n, K)
+        The classifier's probabilities or logits; equal for all classes where they are missing.
+    kind : {"y_proba", "logits"}
+        Which of the two.
+    known : ndarray of bool
+        Rows that have an output.
+    missing_features, unknown_category : ndarray of bool
+        Rows where a feature is missing, or a level that was not there at fit.
+    """
+
+    X: pd.DataFrame | None
+    output: NDArray[np.float64]
+    kind: str
+    known: NDArray[np.bool_]
+    missing_features: NDArray[np.bool_]
+    unknown_category: NDArray[np.bool_]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The output as a named argument of ``predict_proba``."""
+        return {self.kind: self.output}
+
+
+@dataclass(frozen=True)
+class TableRoles:
+    """What each column is for; made by :func:`hetcal.tables.read_labelled`.
+
+    Attributes
+    ----------
+    label : str
+        The column of observed labels.
+    output : tuple of str
+        The columns of probabilities or logits: one per class, or one for the second of two.
+    output_kind : {"y_proba", "logits"}
+        What they hold.
+    classes : tuple
+        The classes, in the order of the calibrator's columns.
+    percent : bool
+        Whether the probabilities are percentages.
+    features : dict
+        From the name of each feature to its kind: "number", "boolean" or "text".
+    levels : dict
+        From the name of each text feature to the levels seen.
+    groups : tuple of str
+        The columns that name a group together; empty without groups.
+    weight : str or None
+        The column of weights.
+    predicted : str or None
+        The column of predicted classes, where ``output`` is the confidence in them.
+    being_right : bool
+        Whether the classes are "wrong" and "right": what the labels are is not calibrated, but
+        whether ``predicted`` is the label.
+    """
+
+    label: str
+    output: tuple[str, ...]
+    output_kind: str
+    classes: tuple[Any, ...]
+    percent: bool = False
+    features: dict[str, str] = field(default_factory=dict)
+    levels: dict[str, list[str]] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+    weight: str | None = None
+    predicted: str | None = None
+    being_right: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold; the features as pairs, since JSON does not promise order."""
+        data = asdict(self)
+        data |= {key: list(data[key]) for key in ("output", "classes", "groups")}
+        data["features"] = [list(pair) for pair in self.features.items()]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TableRoles:
+        """Return the roles from :meth:`to_dict`."""
+        known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
+        groups = known.get("groups") or ()
+        known["groups"] = (groups,) if isinstance(groups, str) else groups
+        for key in ("output", "classes", "groups"):
+            known[key] = tuple(known[key])
+        known["features"] = dict(known["features"])
+        return cls(**known)
+
+    @property
+    def numbers(self) -> set[str]:
+        """Columns that are known to hold numbers."""
+        return {name for name, kind in self.features.items() if kind == "number"} | set(self.output)
+
+    def items(self, table: Any, *, first_row: int = 1, leave_missing: bool = False) -> Items:
+        """Return the rows of a table, read as at fit, whatever format they come in.
+
+        Parameters
+        ----------
+        table : pandas, polars or Arrow table
+            With the columns of the features and of the classifier's output; the cells may be text.
+        first_row : int, default=1
+            The number of the first row, for errors.
+        leave_missing : bool, default=False
+            Whether rows without a probability are let through (see ``known``) or an error.
+        """
+        frame = as_table(table)
+        if frame is None:
+            raise TypeError(f"Expected a table with named columns; got {type(table).__name__}.")
+        self.check_columns(frame.columns)
+        logits = self.output_kind == "logits"
+        given = self.read_output(frame, first_row=first_row)
+        absent = missing_rows(given)
+        if absent.any() and not leave_missing:
+            raise InputError(
+                f"{listed(self.output, 5)}: nothing in {row_numbers(absent, first_row)} (counted "
+                "from 1). Pass --leave-missing, which leaves such rows without a result."
+            )
+        output = both_classes(given, logits=logits)
+        output[absent] = 0.0 if logits else 1 / output.shape[1]
+        X, unknown = self._features(frame, first_row)
+        missing = np.zeros(len(given), bool) if X is None else X.isna().any(axis=1).to_numpy()
+        return Items(X, output, self.output_kind, ~absent, missing, unknown)
+
+    def labels(self, table: Any) -> tuple[NDArray, NDArray[np.bool_]] | None:
+        """Return the labels of a later table, and which rows have one; None without the column.
+
+        Where there is no label, the first class stands in its place.
+        """
+        frame = as_table(table)
+        if frame is None or self.label not in frame.columns:
+            return None
+        find = class_finder(self.classes)
+        texts = self.label_texts(frame)
+        found = [find(text) for text in texts]
+        unknown = sorted(
+            {t.strip() for t, label in zip(texts, found, strict=True) if t and label is None}
+        )
+        if unknown:
+            names = [as_text(label) for label in self.classes]
+            raise InputError(
+                f"Column {self.label!r} of the new rows holds {listed(unknown, 3)}; the classes "
+                f"are {listed(names, 5)}. Correct the labels, or leave the column out."
+            )
+        known = np.array([text is not None for text in texts], dtype=bool)
+        values = [self.classes[0] if label is None else label for label in found]
+        return np.array(values, dtype=np.array(self.classes).dtype), known
+
+    def read_output(self, frame: nw.DataFrame, *, first_row: int = 1) -> NDArray[np.float64]:
+        """Return the output: one column per class, or that of the second; NaN where missing."""
+        given = read_output(
+            frame,
+            self.output,
+            percent=self.percent,
+            logits=self.output_kind == "logits",
+            first_row=first_row,
+            later=True,
+        )
+        if self.predicted is None or self.being_right:
+            return given
+        return of_second_class(
+            as_labels(frame[self.predicted]), given, self.classes, self.predicted
+        )
+
+    def label_texts(self, frame: nw.DataFrame) -> list[str | None]:
+        """Return the labels as text, None where there is none; whether right, where that counts."""
+        texts = as_labels(frame[self.label])
+        if not self.being_right:
+            return texts
+        if self.predicted not in frame.columns:
+            return [None] * len(texts)
+        return right_or_wrong(texts, as_labels(frame[self.predicted]))
+
+    def _features(
+        self, frame: nw.DataFrame, first_row: int
+    ) -> tuple[pd.DataFrame | None, NDArray[np.bool_]]:
+        unknown = np.zeros(frame.shape[0], dtype=bool)
+        if not self.features:
+            return None, unknown
+        columns = {}
+        for name, kind in self.features.items():
+            columns[name] = as_feature(frame[name], kind, first_row=first_row)
+            if kind == "text":
+                values = columns[name]
+                unknown |= (values.notna() & ~values.isin(self.levels.get(name, []))).to_numpy()
+        return pd.DataFrame(columns), unknown
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise where columns of the features or of the output are missing."""
+        said = [] if self.predicted is None or self.being_right else [self.predicted]
+        wanted = [*self.output, *said, *self.features]
+        absent = [name for name in wanted if name not in set(names)]
+        if absent:
+            raise InputError(
+                f"The table lacks {'columns' if len(absent) > 1 else 'the column'} "
+                f"{listed(absent, 5)}, which the calibrator was fitted with."
+                f"{did_you_mean(names, absent[0])} The table has {listed(list(names))}."
+            )

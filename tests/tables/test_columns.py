@@ -1,0 +1,487 @@
+"""A stranger's table: what is understood, what is said about it, and what is refused how."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from hetcal import get_calibrator
+from hetcal._exceptions import InputError
+from hetcal.calibration.fitting import fitted_to
+from hetcal.tables import TableRoles, read_batches, read_labelled, read_table
+from hetcal.tables.class_columns import match_classes
+
+N = 120
+
+
+def loans(n=N, seed=0, classes=("no", "yes")) -> pd.DataFrame:
+    """Return a plain table: features, probabilities that are right on average, and labels."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(len(classes)), n)
+    labels = [rng.choice(len(classes), p=p) for p in P]
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(20, 70, n),
+            "income": rng.normal(30, 5, n),
+            "region": rng.choice(["north", "south east"], n),
+        }
+    )
+    for j, name in enumerate(classes):
+        table[f"p_{name}"] = P[:, j]
+    table["outcome"] = np.array(classes)[labels]
+    return table
+
+
+def read(table, **roles):
+    return read_labelled(table, **({"label": "outcome", "proba": "p_*"} | roles))
+
+
+def test_a_plain_table():
+    table = loans()
+    labelled = read(table)
+    assert labelled.classes.tolist() == ["no", "yes"]
+    assert labelled.y.tolist() == table["outcome"].tolist()
+    np.testing.assert_array_equal(labelled.output, table[["p_no", "p_yes"]])
+    assert list(labelled.X.columns) == ["age", "income", "region"]
+    assert labelled.roles.features == {"age": "number", "income": "number", "region": "text"}
+    assert labelled.roles.levels == {"region": ["north", "south east"]}
+    assert labelled.notes == []
+
+
+@pytest.mark.parametrize("container", ["polars", "arrow", "csv", "parquet", "feather"])
+def test_every_container_gives_the_same_problem(tmp_path, container):
+    table = loans()
+    if container == "polars":
+        other = pytest.importorskip("polars").from_pandas(table)
+    elif container == "arrow":
+        other = pytest.importorskip("pyarrow").Table.from_pandas(table)
+    else:
+        path = tmp_path / f"t.{container}"
+        getattr(table, f"to_{container}")(path, **({"index": False} if container == "csv" else {}))
+        other = read_table(path)
+    mine, theirs = read(table), read(other)
+    np.testing.assert_array_equal(theirs.output, mine.output)
+    assert theirs.y.tolist() == mine.y.tolist()
+    assert theirs.roles == mine.roles
+    pd.testing.assert_frame_equal(theirs.X, mine.X)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("p_*", ["no", "yes"]),
+        ("p_yes,p_no", ["yes", "no"]),
+        (["p_yes", "p_no"], ["yes", "no"]),
+        ("p_[ny]*", ["no", "yes"]),
+    ],
+)
+def test_ways_to_name_the_probabilities(wanted, expected):
+    assert read(loans(), proba=wanted).classes.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "classes"),
+    [
+        (["p_10", "p_1", "p_2"], ["1", "2", "10"], ["10", "1", "2"]),
+        (["yes_prob", "no_prob"], ["no", "yes"], ["yes", "no"]),
+        (["yes", "no"], ["no", "yes"], ["yes", "no"]),
+        (["p_new_york", "p_rome"], ["New York", "Rome"], ["New York", "Rome"]),
+        (["p_1", "p_0"], ["True", "False"], ["True", "False"]),
+        (["p_TRUE", "p_FALSE"], ["1", "0"], ["1", "0"]),
+        (["p_None", "p_some"], ["None", "some"], ["None", "some"]),
+        (["p_a", "p_b"], ["a", "NA", "b"], ["a", "b"]),
+        (["p_a", "p_b", "p_c"], ["a", "b"], ["a", "b", "c"]),
+        (["p_yes", "p_no"], ["yes", "yes ", "no"], ["yes", "no"]),
+    ],
+)
+def test_classes_by_name(columns, labels, classes):
+    assert match_classes(columns, labels, label_column="y").classes == classes
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=6), min_size=2, max_size=6, unique_by=str.casefold),
+    st.text(max_size=3),
+    st.text(max_size=3),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=200, deadline=None)
+def test_any_labels_behind_any_common_beginning_are_found(labels, before, after, random):
+    columns = [f"{before}{label}{after}" for label in labels]
+    shuffled = random.sample(labels, len(labels))
+    match = match_classes(columns, shuffled, label_column="y", stars=labels)
+    assert match.classes == labels
+    assert all(match.of_label[label] == label for label in labels if label in match.of_label)
+
+
+def test_other_classes_list_both_sides():
+    table = loans().rename(columns={"p_no": "p_paid", "p_yes": "p_default"})
+    with pytest.raises(InputError, match="'no', 'yes'.*'p_paid', 'p_default'.*'paid', 'default'"):
+        read(table)
+
+
+def test_whole_numbers_and_truth_keep_their_type():
+    table = loans(classes=("0", "1"))
+    table["outcome"] = table["outcome"].astype(float)
+    labelled = read(table)
+    assert labelled.classes.dtype == np.int64
+    assert set(labelled.y.tolist()) == {0, 1}
+    table["outcome"] = table["outcome"] == 1
+    assert read(table).classes.tolist() == [False, True]
+
+
+def test_one_column_and_positive():
+    table = loans()
+    both = read(table)
+    one = read(table.drop(columns="p_no"), proba="p_yes", positive="yes")
+    assert one.classes.tolist() == ["no", "yes"]
+    np.testing.assert_allclose(one.output, both.output, atol=1e-15)
+    other = read(table, proba="p_no", positive="no", drop="p_yes")
+    assert other.classes.tolist() == ["yes", "no"]
+    score = table.rename(columns={"p_yes": "score"})
+    with pytest.raises(InputError, match="Is 'score' the probability of 'no' or of 'yes'"):
+        read(score, proba="score")
+    with pytest.raises(InputError, match="--positive maybe is not a label"):
+        read(score, proba="score", positive="maybe")
+    three = loans(classes=("a", "b", "c"))
+    with pytest.raises(InputError, match="enough for two classes, but 'outcome' holds 3"):
+        read(three, proba="p_a", positive="a")
+
+
+def test_zero_and_one_speak_for_themselves_with_a_word():
+    table = loans(classes=("0", "1")).rename(columns={"p_1": "score"})
+    table["outcome"] = table["outcome"].astype(int)
+    labelled = read(table, proba="score", drop="p_0")
+    assert labelled.classes.tolist() == [0, 1]
+    assert "score is read as the probability of '1' (--positive)." in labelled.notes
+
+
+def test_logits():
+    table = loans()
+    for name in ("no", "yes"):
+        table[f"z_{name}"] = np.log(table[f"p_{name}"])
+    labelled = read(table, proba=None, logits="z_*", drop="p_*")
+    assert labelled.roles.output_kind == "logits"
+    np.testing.assert_allclose(labelled.proba, table[["p_no", "p_yes"]])
+    with pytest.raises(InputError, match="one of the three"):
+        read(table, logits="z_*")
+    with pytest.raises(InputError, match="--proba"):
+        read(table, proba=None)
+
+
+def test_percentages_are_noticed_and_divided_on_request():
+    table = loans()
+    expected = read(table).output
+    table[["p_no", "p_yes"]] *= 100
+    with pytest.raises(InputError, match="hold percentages.*--percent"):
+        read(table)
+    np.testing.assert_allclose(read(table, percent=True).output, expected)
+    with pytest.raises(InputError, match="hold percentages.*--percent"):
+        read(table, proba="p_yes", positive="yes")
+    table["p_yes"] = table["p_yes"].map("{:.12f}%".format)
+    table["p_no"] = table["p_no"].map("{:.12f} %".format)
+    with pytest.raises(InputError, match="--percent"):
+        read(table)
+    np.testing.assert_allclose(read(table, percent=True).output, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ([-0.1, 1.1], "'p_no' holds -0.1 in row 4.*--logits"),
+        ([0.5, 0.9], "sum to 1.4 in row 4.*1 rows are off"),
+        ([np.nan, 0.3], "nothing in row 4 .*--drop-missing"),
+    ],
+)
+def test_a_wrong_probability_is_named_by_its_row(row, said):
+    table = loans()
+    table.loc[3, ["p_no", "p_yes"]] = row
+    with pytest.raises(InputError, match=said):
+        read(table)
+
+
+def test_missing_labels_and_probabilities_are_left_out_with_a_word():
+    table = loans()
+    table.loc[[2, 5], "outcome"] = None
+    table.loc[7, "outcome"] = "  "
+    table.loc[[9, 2], "p_no"] = np.nan
+    labelled = read(table, drop_missing=True)
+    assert labelled.n_read == N
+    assert labelled.n_items == N - 4
+    assert labelled.rows.tolist() == [i for i in range(N) if i not in {2, 5, 7, 9}]
+    assert labelled.y.tolist() == table["outcome"].iloc[labelled.rows].tolist()
+    assert "3 rows without a label left out." in labelled.notes
+    assert "1 row without a probability left out." in labelled.notes
+
+
+def test_ids_dates_and_text_are_left_out_with_a_word():
+    table = loans()
+    table.insert(0, "Unnamed: 0", range(N))
+    table["customer_id"] = np.arange(N) * 7 + 1000
+    table["accountId"] = np.arange(N) // 2
+    table["counter"] = np.arange(N) + 1
+    table["opened"] = pd.date_range("2024-01-01", periods=N)
+    table["closed"] = table["opened"].dt.strftime("%Y-%m-%d %H:%M")
+    table["note"] = [f"note {i}" for i in range(N)]
+    table["zip"] = [f"0{i % 110:04d}" for i in range(N)]
+    table["currency"] = "EUR"
+    table["nothing"] = np.nan
+    table["tags"] = [[1, 2]] * N
+    labelled = read(table)
+    assert list(labelled.X.columns) == ["age", "income", "region"]
+    assert labelled.left_out == {
+        "Unnamed: 0": "an id",
+        "customer_id": "an id",
+        "accountId": "an id, 60 different ones",
+        "counter": "a row number",
+        "opened": "a date",
+        "closed": "a date",
+        "note": "a different text in every row",
+        "zip": "text with 110 different values",
+        "currency": "the same in every row",
+        "nothing": "empty",
+        "tags": "lists or records",
+    }
+    assert "customer_id (an id)" in labelled.notes[0]
+    insisted = read(table, features="age,zip,counter")
+    assert insisted.roles.features == {"age": "number", "zip": "text", "counter": "number"}
+    with pytest.raises(InputError, match="'opened' is a date and cannot be a feature"):
+        read(table, features="age,opened")
+
+
+def test_features_drop_groups_weight_by_and_time():
+    table = loans()
+    table["patient"] = np.arange(N) // 4
+    table["w"] = np.linspace(0.5, 2, N)
+    table["day"] = pd.date_range("2024-01-01", periods=N)
+    labelled = read(table, groups="patient", weight="w", by="region", time="day", drop="inc*")
+    assert list(labelled.X.columns) == ["age", "region"]
+    assert labelled.groups.tolist() == [str(i // 4) for i in range(N)]
+    np.testing.assert_array_equal(labelled.weight, table["w"])
+    assert labelled.by["region"].tolist() == table["region"].tolist()
+    assert len(labelled.time) == N
+    items = labelled.items
+    assert items is labelled.items  # checked once
+    assert np.bincount(items.groups).tolist() == [4] * (N // 4)
+    np.testing.assert_array_equal(items.weight, labelled.weight)
+    fitted = fitted_to(get_calibrator("temperature"), items)  # which has no use for groups
+    assert fitted.classes_.tolist() == ["no", "yes"]
+    with pytest.raises(InputError, match="'outcome' cannot be a feature"):
+        read(table, features="age,outcome")
+    table.loc[4, "patient"] = np.nan
+    with pytest.raises(InputError, match=r"'patient' \(groups\) is empty in row 5"):
+        read(table, groups="patient")
+    table.loc[[0, 2], "outcome"] = None  # rows that are left out are counted all the same
+    with pytest.raises(InputError, match=r"'patient' \(groups\) is empty in row 5 \("):
+        read(table, groups="patient")
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        ({"label": "Outcom"}, r"no column 'Outcom' \(label\). Did you mean 'outcome'\?"),
+        ({"proba": "q_*"}, "No column matches 'q_\\*'.*'age'"),
+        ({"proba": "p_no,p_ye"}, "Did you mean 'p_yes'"),
+        ({"features": "agge"}, "Did you mean 'age'"),
+        ({"groups": "patient"}, r"no column 'patient' \(groups\)"),
+        ({"proba": "*o*"}, "is named as the label and is among"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_nearest(roles, said):
+    with pytest.raises(InputError, match=said):
+        read(loans(), **roles)
+
+
+def test_copies_and_giveaways_get_a_word():
+    table = pd.concat([loans(), loans().head(30)], ignore_index=True)
+    assert any("30 rows are an exact copy" in note for note in read(table).notes)
+    table["item"] = np.arange(len(table)) % N
+    assert not any("copy" in note for note in read(table, groups="item").notes)
+    table["repaid"] = (table["outcome"] == "no").astype(int)
+    assert any("'repaid' tells the label" in note for note in read(table, drop="item").notes)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_no_row_and_one_row(n):
+    with pytest.raises(InputError, match="no rows|1 of 1 rows can be used|One column|two classes"):
+        read(loans().head(n))
+
+
+def test_one_class_and_too_many_labels():
+    table = loans()
+    with pytest.raises(InputError, match="Every row of 'outcome' holds 'yes'"):
+        read(table.assign(outcome="yes"))
+    many = loans(n=1500).assign(outcome=np.random.default_rng(0).random(1500))
+    with pytest.raises(InputError, match="1,500 different values"):
+        read(many)
+
+
+def test_no_features_left_is_said():
+    labelled = read(loans()[["p_no", "p_yes", "outcome"]])
+    assert labelled.X is None
+    assert "only global methods" in labelled.notes[-1]
+
+
+def test_roles_go_through_json_and_read_text_like_the_table(tmp_path):
+    table = loans().astype({"age": float})
+    table["member"] = np.arange(N) % 3 == 0
+    table.loc[3, ["income", "region"]] = None
+    labelled = read(table)
+    roles = TableRoles.from_dict(json.loads(json.dumps(labelled.roles.to_dict(), sort_keys=True)))
+    assert roles == labelled.roles
+    assert list(roles.features) == list(labelled.X.columns)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    (batch,) = read_batches(tmp_path / "t.csv")
+    items = roles.items(batch)
+    pd.testing.assert_frame_equal(items.X, labelled.X)
+    np.testing.assert_array_equal(items.output, labelled.output)
+    assert np.flatnonzero(items.missing_features).tolist() == [3]
+
+
+def test_later_tables_that_do_not_fit():
+    table = loans()
+    roles = read(table).roles
+    with pytest.raises(InputError, match="lacks the column 'income'.*Did you mean 'incone'"):
+        roles.items(table.rename(columns={"income": "incone"}))
+    strange = table.assign(region="west")
+    assert roles.items(strange).unknown_category.all()
+    strange.loc[2, "p_no"] = np.nan
+    with pytest.raises(InputError, match="nothing in row 103 .*--leave-missing"):
+        roles.items(strange, first_row=101)
+    items = roles.items(strange, leave_missing=True)
+    assert np.flatnonzero(~items.known).tolist() == [2]
+    np.testing.assert_allclose(items.output.sum(axis=1), 1)
+    with pytest.raises(InputError, match="'age' should hold numbers, but row 1 .* holds 'old'"):
+        roles.items(table.assign(age="old"))
+
+
+CELLS = st.sampled_from(
+    [
+        "0",
+        "1",
+        "0.5",
+        "1.0",
+        "50",
+        "-1",
+        "1e400",
+        "nan",
+        "NA",
+        "None",
+        "inf",
+        "a",
+        "A",
+        "50%",
+        "true",
+        "False",
+        "2024-01-01",
+        "007",
+        "ü",
+        "[r]",
+        "1_0",
+        "",
+        " ",
+        "a ",
+        '"',
+        "0,5",
+        "line\nbreak",
+        "\x00",
+    ]
+)
+LABELS = st.sampled_from(["a", "b", "a", "b", "a", "b", "", "NA", "a "])
+PAIRS = st.sampled_from(
+    [("0.5", "0.5"), ("1", "0"), ("0.2", "0.8"), ("0.333", "0.667"), ("", "0.5"), ("nan", "nan")]
+)
+
+
+@given(st.lists(st.tuples(LABELS, PAIRS, CELLS, CELLS), max_size=8), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_any_cells_give_a_problem_or_a_line_about_them(tmp_path_factory, rows, drop_missing):
+    path = tmp_path_factory.getbasetemp() / "cells.csv"
+    start = [("a", ("0.5", "0.5"), "1", "a"), ("b", ("1", "0"), "2", "b")]
+    cells = [(label, *pair, x, z) for label, pair, x, z in start + rows]
+    columns = ["label", "p_a", "p_b", "x", "z"]
+    pd.DataFrame(cells, columns=columns, dtype=object).to_csv(path, index=False)
+    try:
+        labelled = read(read_table(path), label="label", drop_missing=drop_missing)
+    except InputError:
+        event("refused")
+        return
+    event("read")
+    assert labelled.output.shape == (labelled.n_items, 2)
+    np.testing.assert_allclose(labelled.output.sum(axis=1), 1, atol=0.02)
+    assert set(labelled.y.tolist()) <= set(labelled.classes.tolist())
+    # The same rows, read from a later table, give the same items. (A row without a label was left
+    # out before anybody looked at its features: an infinite one there refuses the later table.)
+    (batch,) = read_batches(path)
+    items = labelled.roles.items(batch.iloc[labelled.rows], leave_missing=True)
+    np.testing.assert_array_equal(items.output, labelled.output)
+    if labelled.X is not None:
+        pd.testing.assert_frame_equal(items.X.reset_index(drop=True), labelled.X)
+
+
+def test_labels_of_a_later_table():
+    table = pd.DataFrame(
+        {"p_1": [0.2, 0.7, 0.4], "p_0": [0.8, 0.3, 0.6], "y": [0.0, 1.0, 0.0], "x": [1, 2, 3]}
+    )
+    roles = read_labelled(table, label="y", proba="p_*").roles
+    assert roles.labels(table.drop(columns="y")) is None
+    y, known = roles.labels(pd.DataFrame({"y": ["1", "", " 0 "]}))
+    assert known.tolist() == [True, False, True]
+    assert y[known].tolist() == [1, 0]
+    with pytest.raises(InputError, match="holds '2'"):
+        roles.labels(pd.DataFrame({"y": ["1", "2"]}))
+
+
+def test_an_infinite_feature_is_named_by_row_and_column():
+    table = pd.DataFrame(
+        {"a": [1.0, 2.0, 5.0] * 4, "p": [0.2, 0.7, 0.6] * 4, "y": ["no", "yes", "yes"] * 4}
+    )
+    columns = {"label": "y", "proba": "p", "positive": "yes", "features": "a"}
+    roles = read_labelled(table, **columns).roles
+    later = pd.DataFrame({"a": ["1", "-inf"], "p": ["0.5", "0.5"]})
+    with pytest.raises(InputError, match="'a' holds an infinite number in row 102 "):
+        roles.items(later, first_row=101)
+    table.loc[7, "a"] = np.inf
+    with pytest.raises(InputError, match="'a' holds an infinite number in row 8 of those with a"):
+        read_labelled(table, **columns)
+
+
+def test_weights_and_groups_follow_the_rows_that_are_kept():
+    table = loans().assign(w=np.arange(N) + 1.0, patient=np.arange(N) // 3)
+    table.loc[[0, 7], "outcome"] = None
+    labelled = read(table, weight="w", groups="patient", by="region")
+    kept = np.setdiff1d(np.arange(N), [0, 7])
+    assert labelled.rows.tolist() == kept.tolist()
+    np.testing.assert_array_equal(labelled.weight, kept + 1.0)
+    assert labelled.groups.tolist() == [str(row // 3) for row in kept]
+    assert labelled.by["region"].tolist() == table["region"][kept].tolist()
+
+
+def test_a_new_level_of_any_column_is_noticed():
+    table = loans().assign(colour=np.where(np.arange(N) % 2, "red", "blue"))
+    roles = read(table).roles
+    assert list(roles.levels) == ["region", "colour"]
+    new = table.head(4).copy()
+    new.loc[0, "region"] = "west"
+    new.loc[1, "colour"] = "green"
+    new.loc[2, ["region", "colour"]] = ["west", "green"]
+    assert roles.items(new).unknown_category.tolist() == [True, True, True, False]
+    new.loc[:1, ["region", "colour"]] = None  # missing is not unknown
+    items = roles.items(new)
+    assert items.unknown_category.tolist() == [False, False, True, False]
+    assert items.missing_features.tolist() == [True, True, False, False]
+
+
+def test_a_later_label_that_could_be_either_class_is_refused():
+    table = loans(classes=("Yes", "yes"))
+    roles = read(table).roles
+    y, known = roles.labels(pd.DataFrame({"outcome": ["yes", "Yes", None, " yes "]}))
+    assert y[known].tolist() == ["yes", "Yes", "yes"]
+    with pytest.raises(InputError, match="holds 'YES'"):
+        roles.labels(pd.DataFrame({"outcome": ["YES"]}))
+    clear = read(loans(classes=("no", "yes"))).roles
+    assert clear.labels(pd.DataFrame({"outcome": ["YES", " No"]}))[0].tolist() == ["yes", "no"]
