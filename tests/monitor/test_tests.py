@@ -155,7 +155,7 @@ def test_isolation_is_scikit_learns():
     theirs = IsolationForest(n_estimators=100, max_samples=150, random_state=0).fit(F)
     mine = score.score(new, None, rng)
     np.testing.assert_allclose(1 - mine, -theirs.score_samples(new), rtol=1e-6)
-    honest, n_trees = score.honest(F)
+    honest, n_trees = score.out_of_sample(F)
     assert ((n_trees > 0) & (n_trees < 100)).all()
     assert honest.shape == (300,)
 
@@ -164,7 +164,7 @@ def test_nearest_is_that_of_a_loop():
     rng = np.random.default_rng(0)
     F = np.column_stack([rng.normal(size=80), np.full(80, 3.0)])
     score = NearestScore().fit(F, 0)
-    assert np.isnan(score.honest(F)[0]).sum() == 20
+    assert np.isnan(score.out_of_sample(F)[0]).sum() == 20
     new = np.array([[0.0, 3.0], [100.0, 3.0], [0.0, 3.5]])
     old = F[score.chosen]
     scale = old[:, 0].std()

@@ -46,7 +46,7 @@ class MonitorTests(MonitorReports):
         self.history_ = np.zeros((0, len(HISTORY)))
 
     def _usual_labels(self, own: NDArray[np.bool_] | None = None) -> LabelSums:
-        """Return what honest predictions of the calibration items (some of them) leave."""
+        """Return what out-of-sample predictions of the calibration items (some of them) leave."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             Q = self.calibrator_.out_of_sample_proba_

@@ -14,7 +14,7 @@ _SHARE_APART, _MOST_APART = 3, 1000
 
 
 def out_of_bag(scorer: Scorer, kind: str | None, X: Any, output: dict, seed: int) -> Reference:
-    """Return the honest scores of the calibration items."""
+    """Return the out-of-sample scores of the calibration items."""
     support, trees = scorer.calibrator.out_of_sample_support(return_n_trees=True)
     top = check_same_items(scorer.calibrator, len(support), X, output)
     rows, n_trees = [support], [trees]

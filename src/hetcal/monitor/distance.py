@@ -48,7 +48,7 @@ class IsolationScore:
         """Grow the trees on these items."""
         return self.fit(F, 0)
 
-    def honest(self, F: Vector) -> tuple[Vector, NDArray[np.int64] | None]:
+    def out_of_sample(self, F: Vector) -> tuple[Vector, NDArray[np.int64] | None]:
         """Return the scores of the items it was fitted on, and over how many trees each."""
         leaves = kernel.out_of_bag_leaves(self.forest, kernel.apply(self.forest, F))
         return self._score(leaves), (leaves >= 0).sum(axis=1)
@@ -99,7 +99,7 @@ class NearestScore:
         self.landmarks = self._standardised(F)
         return self
 
-    def honest(self, F: Vector) -> tuple[Vector, NDArray[np.int64] | None]:
+    def out_of_sample(self, F: Vector) -> tuple[Vector, NDArray[np.int64] | None]:
         """Return the scores of the items it was fitted on; NaN for those that it remembers."""
         scores = self._score(F)
         scores[self.chosen] = np.nan

@@ -54,8 +54,8 @@ class LabelSums:
     def excess_over(self, usual: LabelSums) -> tuple[Vector, Vector]:
         """Return how much the mean excess is above the usual one, and that in deviations.
 
-        A calibrator may be a little too sure of itself from the start; ``usual`` is what its honest
-        predictions of the calibration items leave.
+        A calibrator may be a little too sure of itself from the start; ``usual`` is what its
+        out-of-sample predictions of the calibration items leave.
         """
         more = self.excess / max(self.n, 1) - usual.excess / max(usual.n, 1)
         variance = self.variance / max(self.n, 1) ** 2 + usual.variance / max(usual.n, 1) ** 2

@@ -34,11 +34,11 @@ Vector = NDArray[np.float64]
 class SupportMonitor(MonitorTests):
     r"""Watch whether new items are still covered by the calibration set, without labels.
 
-    A new item's calibration support is ranked among the honest support of the calibration items:
-    a conformal p-value, uniform while nothing has changed, small where the calibration set holds
-    little that resembles the item. The same is done with a distance score, since support alone
-    cannot see items far outside the data. From the p-values come a flag per item and a test for
-    the stream, each with a stated rate of false alarms.
+    A new item's calibration support is ranked among the out-of-sample support of the calibration
+    items: a conformal p-value, uniform while nothing has changed, small where the calibration set
+    holds little that resembles the item. The same is done with a distance score, since support
+    alone cannot see items far outside the data. From the p-values come a flag per item and a test
+    for the stream, each with a stated rate of false alarms.
 
     Parameters
     ----------

@@ -93,11 +93,11 @@ class Scorer:
         return Scorer(calibrator, self.encoder, self.distance)
 
     def fit_distance(self, kind: str, X: Any, seed: int) -> tuple[Vector, Any]:
-        """Fit the distance score on items, and return their honest scores and numbers of trees."""
+        """Fit the distance score on items, and return their out-of-sample scores and trees."""
         self.encoder = FeatureEncoder(missing="impute").fit(X)
         F = self._encoded(X)
         self.distance = SCORES[kind]().fit(F, seed)
-        return self.distance.honest(F)
+        return self.distance.out_of_sample(F)
 
     def fit_distance_apart(self, kind: str, X: Any) -> None:
         """Fit the distance score on items that are no reference."""

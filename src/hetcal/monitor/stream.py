@@ -37,7 +37,7 @@ class Stream:
     labels : LabelSums
         Of the items.
     usual : LabelSums
-        Of the calibration items, by honest predictions.
+        Of the calibration items, by out-of-sample predictions.
     """
 
     base: NDArray[np.int64]

@@ -109,7 +109,7 @@ class LeafSums(BaseSimilarity):
         """Refuse."""
         _not_available("The similarity to single calibration items")
 
-    def honest_pairwise(self, rows: slice) -> Matrix:
+    def out_of_sample_pairwise(self, rows: slice) -> Matrix:
         """Refuse."""
         _not_available("The similarity between calibration items")
 

@@ -188,8 +188,8 @@ def _n_items(calibrator: Any) -> int | None:
     voters = getattr(calibrator, "voters_", None)
     if voters is not None:
         return len(voters.codes)
-    honest = vars(calibrator).get("out_of_sample_proba_")
-    return None if honest is None else len(honest)
+    predicted = vars(calibrator).get("out_of_sample_proba_")
+    return None if predicted is None else len(predicted)
 
 
 def _features(encoder: Any) -> list[dict[str, Any]]:

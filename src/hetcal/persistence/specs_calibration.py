@@ -157,8 +157,8 @@ def _check_similarity(calibrator: SimilarityCalibrator) -> None:
     expect(same, calibrator, "reads other columns")
     if calibrator.groups_ is not None:
         check_codes(calibrator, calibrator.groups_, n, n)
-    honest, Z = calibrator._honest, calibrator._Z_grouped
-    expect(honest is None or honest.shape == (n, K), calibrator, "has no honest predictions")
+    own, Z = calibrator._honest, calibrator._Z_grouped
+    expect(own is None or own.shape == (n, K), calibrator, "has wrong out-of-sample predictions")
     _check_honest_support(calibrator, n)
     expect(Z is None or Z.shape == (n, width), calibrator, "has other items in groups")
     hidden = calibrator.heterogeneity_
@@ -171,7 +171,7 @@ def _check_similarity(calibrator: SimilarityCalibrator) -> None:
 def _check_honest_support(calibrator: Any, n_items: int | None = None) -> None:
     stored = getattr(calibrator, "_honest_support", None)
     if stored is not None and n_items is not None:
-        expect(len(stored[0]) == n_items, calibrator, "has honest support of other items")
+        expect(len(stored[0]) == n_items, calibrator, "has support of other items")
 
 
 def _honest_support(value: Any) -> bool:
@@ -188,7 +188,7 @@ def _check_hybrid(calibrator: HybridCalibrator) -> None:
     _check_honest_support(calibrator, len(calibrator.calibration_rows_))
     check_families(calibrator)
     said, K = calibrator.out_of_sample_proba_, len(calibrator.classes_)
-    expect(said.shape[1] == K, calibrator, "has honest predictions of other classes")
+    expect(said.shape[1] == K, calibrator, "has predictions of other classes")
     expect(in_range(calibrator.calibration_rows_, 0, len(said)), calibrator, "has odd rows")
     beta = calibrator.recalibration_.beta_
     same = beta is None or len(beta.coef_) == (1 if K == 2 else K)
@@ -301,7 +301,7 @@ def _wrapper_spec() -> Spec:
 
 
 def _without_caches(spec: Spec) -> Spec:
-    """Take the features of grouped items along only while honest predictions still need them."""
+    """Take the features of grouped items along only while predictions of groups need them."""
 
     def pack(calibrator: SimilarityCalibrator) -> dict[str, Any]:
         state = spec.pack(calibrator)

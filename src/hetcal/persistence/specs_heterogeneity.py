@@ -78,16 +78,16 @@ def _pack(hidden: HiddenHeterogeneity) -> dict[str, Any]:
             "hetcal.save stores HiddenHeterogeneity as a part of SimilarityCalibrator only."
         )
     public = SimpleNamespace(**{k: v for k, v in vars(hidden).items() if k not in _REBUILT})
-    honest = hidden.estimate == "oob"
+    out_of_bag = hidden.estimate == "oob"
     return _PUBLIC.pack(public) | {
         "table": hidden._table,
         "items": hidden._items,
         "centres": None if hidden._balls is None else hidden._balls.centres,
-        "fold": hidden._models.fold if honest else None,
-        "global_map": hidden._map.proba if honest else None,
-        "terms": hidden._draws.terms if honest else None,
-        "variances": hidden._draws.variances if honest else None,
-        "null_means": hidden._null_means if honest else None,
+        "fold": hidden._models.fold if out_of_bag else None,
+        "global_map": hidden._map.proba if out_of_bag else None,
+        "terms": hidden._draws.terms if out_of_bag else None,
+        "variances": hidden._draws.variances if out_of_bag else None,
+        "null_means": hidden._null_means if out_of_bag else None,
     }
 
 
@@ -114,7 +114,7 @@ def _unpack(state: dict[str, Any]) -> HiddenHeterogeneity:
     expect(not np.isnan(hidden._X).any(), hidden, "has items with missing values")
     hidden._balls = _balls(hidden, stored["centres"])
     if hidden.estimate == "oob":
-        _finish_honest(hidden, stored)
+        _finish_out_of_bag(hidden, stored)
     return hidden
 
 
@@ -147,7 +147,7 @@ def _balls(hidden: HiddenHeterogeneity, centres: Any) -> Balls | None:
     return Balls.around(centres, hidden._items.P, hidden.radius_)
 
 
-def _finish_honest(hidden: HiddenHeterogeneity, stored: dict[str, Any]) -> None:
+def _finish_out_of_bag(hidden: HiddenHeterogeneity, stored: dict[str, Any]) -> None:
     n, K = hidden._items.P.shape
     fold, p_g, terms = stored["fold"], stored["global_map"], stored["terms"]
     expect(isinstance(stored["null_means"], NullMeans), hidden, "has no null means")
