@@ -7,36 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hetcal._validation import FeatureEncoder
-from hetcal.calibration import (
-    BetaCalibration,
-    BiasCorrectedTemperatureScaling,
-    HistogramBinning,
-    HybridCalibrator,
-    IsotonicCalibration,
-    LabelPreserving,
-    LocallyCalibratedClassifier,
-    PlattScaling,
-    PrecomputedProba,
-    SimilarityCalibrator,
-    TemperatureScaling,
-    Uncalibrated,
-    VectorScaling,
-)
-from hetcal.calibration.augment import AUGMENTATIONS, AugmentedSpace
-from hetcal.calibration.base import BaseCalibrator
-from hetcal.calibration.hybrid.families import Family
-from hetcal.calibration.hybrid.recalibration import Recalibration
-from hetcal.data import Scores
-from hetcal.heterogeneity import HiddenHeterogeneity
-from hetcal.kernels._backend import native
-from hetcal.kernels.votes import Voters
-from hetcal.persistence.featureless import (
-    FeaturelessHybridCalibrator,
-    FeaturelessSimilarityCalibrator,
-)
-from hetcal.persistence.fields import (
+from hetcal._stored import expect
+from hetcal._stored.checks import check_codes, check_weight
+from hetcal._stored.fields import (
     LARGEST,
+    MOST_CLASSES,
     Field,
     either,
     flag,
@@ -59,9 +34,36 @@ from hetcal.persistence.fields import (
     text,
     whole,
 )
-from hetcal.persistence.forests import MOST_CLASSES, check_codes, check_weight
-from hetcal.persistence.silent import without_silent
-from hetcal.persistence.spec import Spec, expect, plain
+from hetcal._validation import FeatureEncoder
+from hetcal.calibration import (
+    BetaCalibration,
+    BiasCorrectedTemperatureScaling,
+    HistogramBinning,
+    HybridCalibrator,
+    IsotonicCalibration,
+    LabelPreserving,
+    LocallyCalibratedClassifier,
+    PlattScaling,
+    PrecomputedProba,
+    SimilarityCalibrator,
+    TemperatureScaling,
+    Uncalibrated,
+    VectorScaling,
+)
+from hetcal.calibration.augment import AUGMENTATIONS, AugmentedSpace
+from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.featureless import (
+    FeaturelessHybridCalibrator,
+    FeaturelessSimilarityCalibrator,
+)
+from hetcal.calibration.hybrid.families import Family
+from hetcal.calibration.hybrid.recalibration import Recalibration
+from hetcal.calibration.hybrid.zero_weight import without_zero_weight
+from hetcal.data import Scores
+from hetcal.heterogeneity import HiddenHeterogeneity
+from hetcal.kernels._backend import native
+from hetcal.kernels.votes import Voters
+from hetcal.persistence.spec import Spec, plain
 from hetcal.persistence.specs_hybrid import EXPERTS, FAMILY_SPECS, check_families
 from hetcal.persistence.specs_similarity import width_of
 from hetcal.similarity import BaseSimilarity
@@ -371,7 +373,7 @@ def _hybrid_spec(cls: type) -> Spec:
         state = spec.pack(calibrator)
         if "families_" not in state:  # a setting, not fitted
             return state
-        return state | {"families_": without_silent(calibrator)}
+        return state | {"families_": without_zero_weight(calibrator)}
 
     return replace(spec, pack=pack)
 

@@ -7,25 +7,11 @@ from typing import Any
 
 from sklearn.neighbors import NearestNeighbors
 
-from hetcal.calibration.base import BaseCalibrator, GlobalCalibrator
-from hetcal.calibration.beta import BetaCalibration
-from hetcal.calibration.hybrid.calibrator import HybridCalibrator
-from hetcal.calibration.hybrid.families import Family, GlobalFamily
-from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
-from hetcal.calibration.hybrid.kernel_machine import KernelFamily
-from hetcal.calibration.hybrid.nearest import NeighbourFamily
-from hetcal.calibration.hybrid.recalibration import Recalibration
-from hetcal.calibration.hybrid.retrained import (
-    BoostingFamily,
-    CalibratorFamily,
-    WideBoostingFamily,
-)
-from hetcal.calibration.hybrid.space import LogSpace
-from hetcal.kernels.boosting import AdditiveTrees
-from hetcal.kernels.forest import Forest, LeafMass, build_index
-from hetcal.persistence.boosting import BoostedTrees
-from hetcal.persistence.fields import (
+from hetcal._stored import expect
+from hetcal._stored.checks import check_codes, check_weight
+from hetcal._stored.fields import (
     LARGEST,
+    MOST_CLASSES,
     flag,
     in_range,
     instance,
@@ -41,9 +27,26 @@ from hetcal.persistence.fields import (
     text,
     whole,
 )
-from hetcal.persistence.forests import MOST_CLASSES, check_codes, check_mass, check_weight
-from hetcal.persistence.silent import SilentFamily
-from hetcal.persistence.spec import Spec, expect, plain
+from hetcal.calibration.base import BaseCalibrator, GlobalCalibrator
+from hetcal.calibration.beta import BetaCalibration
+from hetcal.calibration.hybrid.boosted_trees import BoostedTrees
+from hetcal.calibration.hybrid.calibrator import HybridCalibrator
+from hetcal.calibration.hybrid.families import Family, GlobalFamily
+from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
+from hetcal.calibration.hybrid.kernel_machine import KernelFamily
+from hetcal.calibration.hybrid.nearest import NeighbourFamily
+from hetcal.calibration.hybrid.recalibration import Recalibration
+from hetcal.calibration.hybrid.retrained import (
+    BoostingFamily,
+    CalibratorFamily,
+    WideBoostingFamily,
+)
+from hetcal.calibration.hybrid.space import LogSpace
+from hetcal.calibration.hybrid.zero_weight import ZeroWeightExperts
+from hetcal.kernels.boosting import AdditiveTrees
+from hetcal.kernels.forest import Forest, LeafMass, build_index
+from hetcal.persistence.forests import check_mass
+from hetcal.persistence.spec import Spec, plain
 from hetcal.persistence.specs_similarity import leaves, with_packed_leaves
 
 
@@ -59,7 +62,9 @@ def check_families(calibrator: HybridCalibrator) -> None:
         expect(same, calibrator, "has an expert for other columns")
     base = calibrator.in_base_
     expect(len(base) == len(families) and any(base), calibrator, "has no global maps")
-    mute = any(part and isinstance(f, SilentFamily) for part, f in zip(base, families, strict=True))
+    mute = any(
+        part and isinstance(f, ZeroWeightExperts) for part, f in zip(base, families, strict=True)
+    )
     expect(not mute, calibrator, "has a global map that says nothing")
     voters = [f.codes_ for f in every if isinstance(f, ProximityFamily)]
     rows = calibrator.calibration_rows_
@@ -77,7 +82,7 @@ def _n_classes(family: Any) -> int:
         return family.onehot_.shape[1]
     if isinstance(family, KernelFamily):
         return family.coef_.shape[1]
-    if isinstance(family, SilentFamily):
+    if isinstance(family, ZeroWeightExperts):
         return family.n_classes
     return family.n_classes_
 

@@ -9,10 +9,10 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from hetcal.kernels.forest import Forest, LeafMass
-from hetcal.persistence.featureless import LeafSums
-from hetcal.persistence.fields import (
+from hetcal._stored import exactly, expect
+from hetcal._stored.fields import (
     LARGEST,
+    MOST_CLASSES,
     flag,
     instance,
     is_whole,
@@ -24,14 +24,9 @@ from hetcal.persistence.fields import (
     whole,
     within,
 )
-from hetcal.persistence.forests import (
-    MOST_CLASSES,
-    check_mass,
-    leaf_bytes,
-    pack_leaves,
-    unpack_leaves,
-)
-from hetcal.persistence.spec import Spec, exactly, expect, plain
+from hetcal.kernels.forest import Forest
+from hetcal.persistence.forests import leaf_bytes, pack_leaves, unpack_leaves
+from hetcal.persistence.spec import Spec, plain
 from hetcal.similarity import (
     BaseSimilarity,
     CombinedSimilarity,
@@ -118,10 +113,6 @@ def _check_combined(similarity: CombinedSimilarity) -> None:
     expect(parts[0].n_items_ == parts[1].n_items_, similarity, "has parts of other items")
     same = width_of(parts[1]) == similarity.n_proba_
     expect(same, similarity, "compares other probabilities")
-
-
-def _check_sums(sums: LeafSums) -> None:
-    check_mass(sums, sums.mass_, sums.forest_.n_leaves, sums.mass_.n_classes)
 
 
 def _candidates(value: Any) -> bool:
@@ -218,15 +209,6 @@ SPECS = [
             "n_proba_": whole(1, MOST_CLASSES),
         },
         check=_check_combined,
-    ),
-    plain(
-        LeafSums,
-        {
-            "forest_": instance(Forest),
-            "mass_": instance(LeafMass),
-            "n_items_": whole(1, 1 << 40),
-        },
-        check=_check_sums,
     ),
     Spec(StandardScaler, _pack_scaler, _unpack_scaler),
     Spec(

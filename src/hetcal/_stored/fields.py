@@ -17,6 +17,8 @@ Field = Callable[[Any], bool]
 
 #: Far beyond every fitted number, and sums and products of a few of them stay finite.
 LARGEST = 1e100
+#: More classes than any problem has.
+MOST_CLASSES = 1 << 24
 #: A classifier's probabilities may come from single precision: its rounding is no mistake.
 _ONE = 1 + 1e-5
 _SCALARS = (bool, int, float, str, type(None), np.generic)
