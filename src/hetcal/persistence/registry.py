@@ -10,6 +10,20 @@ from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hetcal._exceptions import FileFormatError
+from hetcal.calibration import (
+    BetaCalibration,
+    BiasCorrectedTemperatureScaling,
+    HistogramBinning,
+    IsotonicCalibration,
+    LabelPreserving,
+    LocallyCalibratedClassifier,
+    PlattScaling,
+    PrecomputedProba,
+    TemperatureScaling,
+    Uncalibrated,
+    VectorScaling,
+)
+from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.featureless import LeafSums
 from hetcal.calibration.hybrid.boosted_trees import BoostedTrees
 from hetcal.calibration.hybrid.families import Family
@@ -25,7 +39,23 @@ from hetcal.persistence.spec import Spec, declared
 from hetcal.similarity import CallableSimilarity
 
 #: Classes that say themselves what of them is stored (:mod:`hetcal._stored`).
-DECLARED: tuple[type, ...] = (BoostedTrees, LeafSums, ZeroWeightExperts)
+DECLARED: tuple[type, ...] = (
+    Uncalibrated,
+    TemperatureScaling,
+    BiasCorrectedTemperatureScaling,
+    VectorScaling,
+    PlattScaling,
+    BetaCalibration,
+    IsotonicCalibration,
+    HistogramBinning,
+    LabelPreserving,
+    PrecomputedProba,
+    LocallyCalibratedClassifier,
+    AugmentedSpace,
+    LeafSums,
+    BoostedTrees,
+    ZeroWeightExperts,
+)
 #: Names that files of format 1 may hold, and those of today.
 _FORMER_NAMES = {"SilentFamily": "ZeroWeightExperts"}
 

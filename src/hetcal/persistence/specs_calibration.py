@@ -13,6 +13,7 @@ from hetcal._stored.fields import (
     LARGEST,
     MOST_CLASSES,
     Field,
+    column_names,
     either,
     flag,
     in_range,
@@ -20,7 +21,6 @@ from hetcal._stored.fields import (
     integers,
     is_array,
     is_whole,
-    labels,
     list_of,
     matrix,
     number,
@@ -28,30 +28,17 @@ from hetcal._stored.fields import (
     one_of,
     optional,
     probabilities,
-    rising,
-    setting,
     table,
     text,
     whole,
 )
 from hetcal._validation import FeatureEncoder
 from hetcal.calibration import (
-    BetaCalibration,
-    BiasCorrectedTemperatureScaling,
-    HistogramBinning,
     HybridCalibrator,
-    IsotonicCalibration,
-    LabelPreserving,
-    LocallyCalibratedClassifier,
-    PlattScaling,
-    PrecomputedProba,
     SimilarityCalibrator,
-    TemperatureScaling,
-    Uncalibrated,
-    VectorScaling,
 )
-from hetcal.calibration.augment import AUGMENTATIONS, AugmentedSpace
-from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.augment import AugmentedSpace
+from hetcal.calibration.base import STORED, BaseCalibrator
 from hetcal.calibration.featureless import (
     FeaturelessHybridCalibrator,
     FeaturelessSimilarityCalibrator,
@@ -74,41 +61,6 @@ _MOST_LEVELS = 10_000_000
 _MOST_TABLE_COLUMNS = 50_000
 _SCALARS = (str, int, float, bool, type(None), np.generic)
 _ITEMS = 1 << 40
-
-
-def _check_base(calibrator: BaseCalibrator) -> None:
-    """Check what calibrators know of the classifier's output; a map inside the hybrid, little."""
-    names = getattr(calibrator, "output_names_", None)
-    named = names is None or len(names) == len(calibrator.classes_)
-    expect(named, calibrator, "has names of other output")
-
-
-def _check_map(*names: str, sets: bool = False) -> Any:
-    """Return a check that maps have a coefficient per class (``sets``: one set for two classes)."""
-
-    def check(calibrator: Any) -> None:
-        _check_base(calibrator)
-        n = len(getattr(calibrator, names[0]))
-        if hasattr(calibrator, "classes_"):
-            K = len(calibrator.classes_)
-            expect(n == (1 if sets and K == 2 else K), calibrator, "has coefficients of others")
-        expect(all(len(getattr(calibrator, name)) == n for name in names), calibrator, "is uneven")
-
-    return check
-
-
-def _check_steps(first: str, more: int) -> Any:
-    """Return a check of two arrays per class, the levels longer than the first by ``more``."""
-
-    def check(calibrator: Any) -> None:
-        _check_base(calibrator)
-        places, levels, K = getattr(calibrator, first), calibrator.levels_, len(calibrator.classes_)
-        expect(len(places) == len(levels) == K, calibrator, f"has not one of {first} per class")
-        for x, y in zip(places, levels, strict=True):
-            expect(len(y) == len(x) + more and len(y) > 0, calibrator, f"has odd {first}")
-            expect(rising(x, strictly=True), calibrator, f"has {first} out of order")
-
-    return check
 
 
 def _check_scores(scores: Scores) -> None:
@@ -135,15 +87,8 @@ def _check_encoder(encoder: FeatureEncoder) -> None:
     expect(fills, encoder, "fills wrong")
 
 
-def _check_space(space: AugmentedSpace) -> None:
-    for name in ("center_", "spread_"):
-        value = getattr(space, name)
-        same = not isinstance(value, np.ndarray) or len(value) == space.n_proba
-        expect(same, space, f"has a wrong {name}")
-
-
 def _check_similarity(calibrator: SimilarityCalibrator) -> None:
-    _check_base(calibrator)
+    BaseCalibrator._check_restored(calibrator)
     calibrator._check_parameters()
     K, voters, similarity = len(calibrator.classes_), calibrator.voters_, calibrator.similarity_
     space = calibrator.space_
@@ -186,7 +131,7 @@ def _honest_support(value: Any) -> bool:
 
 
 def _check_hybrid(calibrator: HybridCalibrator) -> None:
-    _check_base(calibrator)
+    BaseCalibrator._check_restored(calibrator)
     _check_honest_support(calibrator, len(calibrator.calibration_rows_))
     check_families(calibrator)
     said, K = calibrator.out_of_sample_proba_, len(calibrator.classes_)
@@ -202,35 +147,6 @@ def _experts(value: Any) -> bool:
     return all(map(either(text, instance((BaseCalibrator, Family))), listed))
 
 
-def _check_preserving(calibrator: LabelPreserving) -> None:
-    _check_base(calibrator)
-    inner = calibrator.calibrator_
-    same = np.array_equal(inner.classes_, calibrator.classes_)
-    expect(same, calibrator, "has a calibrator of other classes")
-    expect(inner.input_kind_ == calibrator.input_kind_, calibrator, "reads other input")
-    expect(in_range(calibrator.top_, 0, len(calibrator.classes_)), calibrator, "has odd labels")
-
-
-def _check_precomputed(reader: PrecomputedProba) -> None:
-    for name in ("columns_", "feature_columns_"):
-        places = np.array(getattr(reader, name), dtype=np.int64)
-        expect(in_range(places, 0, reader.n_features_in_), reader, f"has wrong {name}")
-    expect(len(reader.columns_) in (1, len(reader.classes_)), reader, "reads too few columns")
-
-
-def _check_wrapper(classifier: LocallyCalibratedClassifier) -> None:
-    same = np.array_equal(classifier.calibrator_.classes_, classifier.classes_)
-    expect(same, classifier, "has a calibrator of other classes")
-    same = np.array_equal(classifier.estimator_.classes_, classifier.classes_)
-    expect(same, classifier, "reads other classes")
-    same = classifier.n_features_in_ == classifier.estimator_.n_features_in_
-    expect(same, classifier, "reads other columns")
-
-
-def _column_names(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == object and all(map(text, value))
-
-
 def _vote_bytes(state: dict[str, Any]) -> int:
     """Return what a first vote takes: labels as a matrix, leaf sums, shared leaves by class."""
     voters, similarity = state.get("voters_"), state.get("similarity_")
@@ -244,62 +160,12 @@ def _vote_bytes(state: dict[str, Any]) -> int:
     return 8 * K * (forest.n_trees + 1) + sums + (8 * n * K if native() is None else 0)
 
 
-_PLACES = list_of(lambda value: is_whole(value, 0, _MOST_FEATURES))
-_NAMES = optional(list_of(text))
 _COLUMNS = {"n_features_in_": whole(1, _MOST_FEATURES)}
-_BASE: dict[str, Field] = {
-    "classes_": labels,
-    "input_kind_": one_of("y_proba", "logits"),
-    "output_names_": _NAMES,
-    "zero_floor_": number(1e-300, 1),
-}
-_STEPS = {"levels_": list_of(probabilities(None))}
-_COEFFICIENTS = numbers(None)
-_CALIBRATOR = instance(BaseCalibrator, "classes_", "input_kind_")
-
-
-def _map(cls: type, fields: dict[str, Field], check: Any) -> Spec:
-    return plain(cls, _BASE | fields, may_lack=tuple(_BASE), check=check)
 
 
 def _calibrator(cls: type, fields: dict[str, Field], **options: Any) -> Spec:
     lacking = ("zero_floor_", *options.pop("may_lack", ()))
-    return plain(cls, _BASE | fields, may_lack=lacking, **options)
-
-
-def _wrapper_spec() -> Spec:
-    spec = plain(
-        LocallyCalibratedClassifier,
-        _COLUMNS
-        | {
-            "estimator": either(setting, instance(PrecomputedProba)),
-            "calibrator": either(setting, instance(BaseCalibrator)),
-            "features": one_of(None),
-            "features_": one_of(None),
-            "classes_": labels,
-            "estimator_": instance(PrecomputedProba, "classes_"),
-            "calibrator_": _CALIBRATOR,
-            "calibration_rows_": integers(None, low=0, high=_ITEMS),
-            "out_of_fold_output_": numbers(None, None),
-            "output_kind_": one_of("y_proba", "logits"),
-            "feature_names_in_": _column_names,
-        },
-        may_lack=("feature_names_in_",),
-        check=_check_wrapper,
-    )
-
-    def pack(classifier: LocallyCalibratedClassifier) -> dict[str, Any]:
-        inner = type(classifier.estimator_).__name__
-        if not isinstance(classifier.estimator_, PrecomputedProba) or classifier.features_:
-            raise TypeError(
-                "hetcal.save stores calibrators, not the classifier inside "
-                f"LocallyCalibratedClassifier ({inner}) nor its transformer. Save "
-                "classifier.calibrator_ and, after loading, pass it y_proba=model.predict_proba(X) "
-                "(or logits=); store the model by its own means, e.g. skops.io.dump."
-            )
-        return spec.pack(classifier)
-
-    return replace(spec, pack=pack)
+    return plain(cls, STORED | fields, may_lack=lacking, **options)
 
 
 def _without_caches(spec: Spec) -> Spec:
@@ -331,7 +197,7 @@ def _similarity_spec(cls: type) -> Spec:
             "voters_": instance(Voters),
             "scores_": instance(Scores),
             "groups_": optional(integers(None, low=0, high=_ITEMS)),
-            "feature_names_in_": _column_names,
+            "feature_names_in_": column_names,
             "features_forgotten_": flag,
             "_honest": optional(probabilities(None, None)),
             "_honest_support": optional(_honest_support),
@@ -379,69 +245,10 @@ def _hybrid_spec(cls: type) -> Spec:
 
 
 SPECS = [
-    _map(Uncalibrated, {}, _check_base),
-    _map(TemperatureScaling, {"inverse_temperature_": number(0, LARGEST)}, _check_base),
-    _map(
-        BiasCorrectedTemperatureScaling,
-        {"scale_": number(), "bias_": _COEFFICIENTS},
-        _check_map("bias_"),
-    ),
-    _map(
-        VectorScaling,
-        {"scale_": _COEFFICIENTS, "bias_": _COEFFICIENTS},
-        _check_map("scale_", "bias_"),
-    ),
-    _map(
-        PlattScaling,
-        {"slope_": _COEFFICIENTS, "intercept_": _COEFFICIENTS},
-        _check_map("slope_", "intercept_", sets=True),
-    ),
-    _map(
-        BetaCalibration,
-        {"coef_": numbers(None, 2), "intercept_": _COEFFICIENTS},
-        _check_map("coef_", "intercept_", sets=True),
-    ),
-    _map(
-        IsotonicCalibration,
-        _STEPS | {"thresholds_": list_of(_COEFFICIENTS)},
-        _check_steps("thresholds_", 0),
-    ),
-    _map(
-        HistogramBinning,
-        _STEPS | {"edges_": list_of(_COEFFICIENTS), "normalize": flag},
-        _check_steps("edges_", 1),
-    ),
     _similarity_spec(SimilarityCalibrator),
     _similarity_spec(FeaturelessSimilarityCalibrator),
     _hybrid_spec(HybridCalibrator),
     _hybrid_spec(FeaturelessHybridCalibrator),
-    _wrapper_spec(),
-    _calibrator(
-        LabelPreserving,
-        {
-            "calibrator": instance(BaseCalibrator),
-            "calibrator_": _CALIBRATOR,
-            "top_": integers(None, low=0, high=MOST_CLASSES),
-            "changed_": number(0, 1 + 1e-9),
-            "price_": number(may_miss=True),
-            "price_error_": number(may_miss=True),
-        },
-        check=_check_preserving,
-    ),
-    plain(
-        PrecomputedProba,
-        _COLUMNS
-        | {
-            "kind": one_of("proba", "logits"),
-            "classes_": labels,
-            "columns_": _PLACES,
-            "feature_columns_": _PLACES,
-            "feature_names_in_": _column_names,
-            "_flip": flag,
-        },
-        may_lack=("feature_names_in_",),
-        check=_check_precomputed,
-    ),
     plain(
         Scores,
         {
@@ -466,24 +273,11 @@ SPECS = [
             "missing": one_of("keep", "impute"),
             "allow_sparse": flag,
             "max_levels": whole(0, 1 << 62),
-            "feature_names_in_": optional(_column_names),
+            "feature_names_in_": optional(column_names),
             "levels_": instance(dict),
             "fill_": optional(numbers(None)),
         },
         check=_check_encoder,
-    ),
-    plain(
-        AugmentedSpace,
-        {
-            "features": one_of(None),
-            "features_": one_of(None),
-            "augment": one_of(*AUGMENTATIONS),
-            "encoder": instance(FeatureEncoder),
-            "n_proba": whole(0, MOST_CLASSES),
-            "center_": either(number(), numbers(None)),
-            "spread_": either(number(1 / LARGEST), numbers(None, low=1 / LARGEST)),
-        },
-        check=_check_space,
     ),
     *FAMILY_SPECS,
 ]
