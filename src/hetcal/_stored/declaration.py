@@ -1,8 +1,8 @@
 """What a class declares about its stored form.
 
-Beside the fields that :func:`stored` takes, a class may have these methods. None of them is called
-for an estimator that is not fitted: that one is a setting, and of no use where a fitted one is
-needed.
+Beside the fields that :func:`stored` takes, a class may have these methods. But for the last,
+none of them is called for an estimator that is not fitted: that one is a setting, and of no use
+where a fitted one is needed.
 
 ``_to_stored(self, state)``
     Returns the state that goes into the file.

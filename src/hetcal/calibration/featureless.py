@@ -79,6 +79,11 @@ class LeafSums(BaseSimilarity):
     n_items_: int
     accepts_missing = True
 
+    @property
+    def n_columns_(self) -> int:
+        """Number of columns that are compared."""
+        return self.forest_.n_features
+
     def _check_restored(self) -> None:
         same = self.mass_.n_leaves == self.forest_.n_leaves
         expect(same, self, "has leaf sums of another forest")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hetcal._stored import exactly, expect
 from hetcal._stored.checks import check_starts, check_trees
@@ -38,42 +37,6 @@ _MOST_COLUMNS = 10_000_000
 # First what the checks take for a while; later numbers of leaves, the layout of the compiled core
 # and leaf sums.
 _BYTES_PER_NODE = 48
-
-
-def leaf_bytes(packed: Any) -> int:
-    """Return what the leaves of items take: their numbers, and the index from leaves to items."""
-    return 8 * np.size(packed)
-
-
-def pack_leaves(forest: Forest, leaves: NDArray[np.int32]) -> NDArray:
-    """Return the items' leaves counted within each tree, in as few bytes as that takes."""
-    within_tree = leaves - _first_leaves(forest)[:-1]
-    return within_tree.astype(np.min_scalar_type(int(within_tree.max(initial=0))))
-
-
-def unpack_leaves(who: Any, forest: Forest, packed: Any) -> NDArray[np.int32]:
-    """Return leaves counted over the forest, after checking that each belongs to its tree."""
-    good = is_array(packed, "u", (None, forest.n_trees)) and packed.dtype.itemsize <= 4
-    expect(good, who, "has leaves of another forest")
-    expect(len(packed) > 0, who, "has no calibration items")
-    first = _first_leaves(forest)
-    expect((packed.max(axis=0) < np.diff(first)).all(), who, "has leaves that are not there")
-    # Straight into the type of the kernels: a wider sum would take three times the memory.
-    leaves = np.empty(packed.shape, dtype=np.int32)
-    return np.add(packed, first[:-1], out=leaves, casting="unsafe")
-
-
-def check_mass(who: Any, mass: Any, n_leaves: int, n_classes: int) -> None:
-    """Check leaf sums against the forest whose leaves they belong to."""
-    expect(isinstance(mass, LeafMass), who, "has no leaf sums")
-    expect(mass.n_leaves == n_leaves, who, "has leaf sums of another forest")
-    expect(mass.n_classes == n_classes, who, "has leaf sums of other classes")
-
-
-def _first_leaves(forest: Forest) -> NDArray[np.int64]:
-    """Return the number of the first leaf of each tree, and the number of leaves at the end."""
-    counted = np.concatenate([[0], np.cumsum(forest.left < 0)])
-    return counted[forest.tree_offset]
 
 
 def _pack_forest(forest: Forest) -> dict[str, Any]:

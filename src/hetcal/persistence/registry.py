@@ -14,32 +14,78 @@ from hetcal.calibration import (
     BetaCalibration,
     BiasCorrectedTemperatureScaling,
     HistogramBinning,
+    HybridCalibrator,
     IsotonicCalibration,
     LabelPreserving,
     LocallyCalibratedClassifier,
     PlattScaling,
     PrecomputedProba,
+    SimilarityCalibrator,
     TemperatureScaling,
     Uncalibrated,
     VectorScaling,
 )
 from hetcal.calibration.augment import AugmentedSpace
-from hetcal.calibration.featureless import LeafSums
+from hetcal.calibration.featureless import (
+    FeaturelessHybridCalibrator,
+    FeaturelessSimilarityCalibrator,
+    LeafSums,
+)
 from hetcal.calibration.hybrid.boosted_trees import BoostedTrees
-from hetcal.calibration.hybrid.families import Family
+from hetcal.calibration.hybrid.families import Family, GlobalFamily
+from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
+from hetcal.calibration.hybrid.kernel_machine import KernelFamily
+from hetcal.calibration.hybrid.nearest import NeighbourFamily
+from hetcal.calibration.hybrid.recalibration import Recalibration
+from hetcal.calibration.hybrid.retrained import (
+    BoostingFamily,
+    CalibratorFamily,
+    WideBoostingFamily,
+)
+from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.calibration.hybrid.zero_weight import ZeroWeightExperts
 from hetcal.persistence import (
     forests,
-    specs_calibration,
+    specs_arrays,
     specs_heterogeneity,
     specs_monitor,
-    specs_similarity,
+    specs_sklearn,
 )
 from hetcal.persistence.spec import Spec, declared
-from hetcal.similarity import CallableSimilarity
+from hetcal.similarity import (
+    CallableSimilarity,
+    CombinedSimilarity,
+    CosineSimilarity,
+    EuclideanSimilarity,
+    ForestProximity,
+    IsolationProximity,
+    PrecomputedSimilarity,
+    RBFSimilarity,
+)
 
 #: Classes that say themselves what of them is stored (:mod:`hetcal._stored`).
 DECLARED: tuple[type, ...] = (
+    ForestProximity,
+    IsolationProximity,
+    EuclideanSimilarity,
+    CosineSimilarity,
+    RBFSimilarity,
+    PrecomputedSimilarity,
+    CombinedSimilarity,
+    SimilarityCalibrator,
+    FeaturelessSimilarityCalibrator,
+    HybridCalibrator,
+    FeaturelessHybridCalibrator,
+    GlobalFamily,
+    ProximityFamily,
+    ForestVoteFamily,
+    NeighbourFamily,
+    BoostingFamily,
+    WideBoostingFamily,
+    KernelFamily,
+    CalibratorFamily,
+    Recalibration,
+    LogSpace,
     Uncalibrated,
     TemperatureScaling,
     BiasCorrectedTemperatureScaling,
@@ -64,9 +110,9 @@ _BY_NAME: dict[str, Spec] = {
     for specs in (
         map(declared, DECLARED),
         forests.SPECS,
-        specs_similarity.SPECS,
+        specs_sklearn.SPECS,
         specs_heterogeneity.SPECS,
-        specs_calibration.SPECS,
+        specs_arrays.SPECS,
         specs_monitor.SPECS,
     )
     for spec in specs

@@ -45,6 +45,11 @@ class ZeroWeightExperts(Family):
         return tuple(self.experts)
 
     @property
+    def classes_known(self) -> int:
+        """Number of classes."""
+        return self.n_classes
+
+    @property
     def uses_model(self) -> bool:  # type: ignore[override]
         """Whether these experts looked at the classifier's probabilities."""
         return self.with_model
