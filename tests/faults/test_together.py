@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import time
 
@@ -11,7 +12,8 @@ from tests.faults.commands import commands, litter, whole
 from tests.faults.test_kills import wait_for
 
 import hetcal
-from hetcal._exceptions import InputError
+from hetcal._exceptions import FileWriteError, InputError
+from hetcal.persistence import locks
 from hetcal.persistence.locks import locked
 
 N_PROCESSES, N_UPDATES, N_ROWS = 8, 3, 60
@@ -44,6 +46,21 @@ def test_a_killed_holder_of_the_lock_keeps_nobody_out(tmp_path, started):
     told = []
     with locked(path, wait=10, waiting=lambda: told.append(1)):
         assert not told or told == [1]
+
+
+def test_a_lock_makes_no_folder(tmp_path):
+    with pytest.raises(FileWriteError, match="Create its folder first"), locked(tmp_path / "a/b"):
+        pass
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
+    def missing(handle, blocking):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(locks, "lock_descriptor", missing)
+    with pytest.raises(FileWriteError, match="has no locks"), locked(tmp_path / "watch.hetcal"):
+        pass
 
 
 def test_the_command_says_that_it_had_to_wait(made, tmp_path, started, capsys):

@@ -17,8 +17,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import hetcal
+from hetcal.calibration.hybrid.boosted_trees import BoostedTrees
 from hetcal.persistence import describe
-from hetcal.persistence.boosting import BoostedTrees
 from hetcal.similarity import CombinedSimilarity, ForestProximity, RBFSimilarity
 
 pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.HetcalWarning")

@@ -10,6 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from hetcal._exceptions import levels_to_caller
+from hetcal._stored import expect
+from hetcal._stored.fields import rising
 from hetcal._typing import Matrix
 from hetcal.data import Scores
 from hetcal.kernels.binary_maps import ranking_scores
@@ -45,6 +47,25 @@ def step_scores(scores: Scores, kind: str) -> Matrix:
     if kind == "proba":
         return scores.proba
     return ranking_scores(scores.proba, scores.log_proba)
+
+
+def check_coefficients(calibrator: Any, *names: str, one_for_two: bool = False) -> None:
+    """Check that a loaded map has a coefficient per class (or a single one for two classes)."""
+    n = len(getattr(calibrator, names[0]))
+    if hasattr(calibrator, "classes_"):
+        K = len(calibrator.classes_)
+        wanted = 1 if one_for_two and K == 2 else K
+        expect(n == wanted, calibrator, "has coefficients of others")
+    expect(all(len(getattr(calibrator, name)) == n for name in names), calibrator, "is uneven")
+
+
+def check_steps(calibrator: Any, places: str, more: int) -> None:
+    """Check two arrays per class of a loaded map, the levels longer than the first by ``more``."""
+    found, levels, K = getattr(calibrator, places), calibrator.levels_, len(calibrator.classes_)
+    expect(len(found) == len(levels) == K, calibrator, f"has not one of {places} per class")
+    for x, y in zip(found, levels, strict=True):
+        expect(len(y) == len(x) + more and len(y) > 0, calibrator, f"has odd {places}")
+        expect(rising(x, strictly=True), calibrator, f"has {places} out of order")
 
 
 def warn_unless(converged: bool, owner: Any) -> None:

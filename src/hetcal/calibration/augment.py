@@ -10,6 +10,17 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import (
+    LARGEST,
+    MOST_CLASSES,
+    either,
+    instance,
+    number,
+    numbers,
+    one_of,
+    whole,
+)
 from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
 from hetcal.data import CalibrationSet, Scores
@@ -17,6 +28,17 @@ from hetcal.data import CalibrationSet, Scores
 AUGMENTATIONS = ("log-proba-scaled", "proba-scaled", "log-proba", "proba", None)
 
 
+@stored(
+    {
+        "features": one_of(None),
+        "features_": one_of(None),
+        "augment": one_of(*AUGMENTATIONS),
+        "encoder": instance(FeatureEncoder),
+        "n_proba": whole(0, MOST_CLASSES),
+        "center_": either(number(), numbers(None)),
+        "spread_": either(number(1 / LARGEST), numbers(None, low=1 / LARGEST)),
+    }
+)
 class AugmentedSpace:
     """Fitted map from raw features and scores to the matrix Z = [X, P] that similarities compare.
 
@@ -47,6 +69,12 @@ class AugmentedSpace:
         self.encoder = FeatureEncoder(
             missing="keep" if accepts_missing else "impute", allow_sparse=accepts_sparse
         )
+
+    def _check_restored(self) -> None:
+        for name in ("center_", "spread_"):
+            value = getattr(self, name)
+            same = not isinstance(value, np.ndarray) or len(value) == self.n_proba
+            expect(same, self, f"has a wrong {name}")
 
     def fit_transform(self, items: CalibrationSet) -> Any:
         """Learn the map from the calibration items and return them in the augmented space."""

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import Field, labels, list_of, number, one_of, optional, text
 from hetcal._threads import ThreadSafe
 from hetcal._typing import Matrix
 from hetcal._validation import (
@@ -27,6 +29,19 @@ from hetcal._validation import (
 )
 from hetcal._validation.frames import TablesAsColumns
 from hetcal.data import CalibrationSet, Scores
+
+#: What is stored of every calibrator: what new output is checked against.
+STORED: dict[str, Field] = {
+    "classes_": labels,
+    "input_kind_": one_of("y_proba", "logits"),
+    "output_names_": optional(list_of(text)),
+    "zero_floor_": number(1e-300, 1),
+}
+
+
+def stored_map(fields: dict[str, Field] | None = None) -> Any:
+    """Declare what is stored of a global map; one that a hybrid holds knows no output."""
+    return stored(STORED | (fields or {}), may_lack=tuple(STORED))
 
 
 class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
@@ -69,6 +84,11 @@ class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
         self.output_names_ = items.output_names
         if items.zero_floor is not None:
             self.zero_floor_ = items.zero_floor
+
+    def _check_restored(self) -> None:
+        names = getattr(self, "output_names_", None)
+        named = names is None or len(names) == len(self.classes_)
+        expect(named, self, "has names of other output")
 
     def _require_features(self, X: Any) -> None:
         if X is None:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored.fields import numbers
 from hetcal._typing import Matrix
-from hetcal.calibration._shared import check_non_negative, warn_unless
-from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration._shared import check_coefficients, check_non_negative, warn_unless
+from hetcal.calibration.base import GlobalCalibrator, stored_map
 from hetcal.data import Scores
 from hetcal.kernels.binary_maps import (
     apply_one_vs_rest,
@@ -19,6 +20,7 @@ from hetcal.kernels.binary_maps import (
 )
 
 
+@stored_map({"coef_": numbers(None, 2), "intercept_": numbers(None)})
 class BetaCalibration(GlobalCalibrator):
     r"""Fit :math:`\operatorname{logit} q = a \log p - b \log(1 - p) + c` with a, b >= 0.
 
@@ -58,6 +60,10 @@ class BetaCalibration(GlobalCalibrator):
     def __init__(self, *, prior_mass: float = 1.0, classes: Any = None):
         super().__init__(classes=classes)
         self.prior_mass = prior_mass
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        check_coefficients(self, "coef_", "intercept_", one_for_two=True)
 
     def _fit_map(self, scores: Scores, codes: NDArray[np.int64], weight: Matrix) -> None:
         maps = fit_one_vs_rest(

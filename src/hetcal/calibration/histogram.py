@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored.fields import flag, list_of, numbers, probabilities
 from hetcal._typing import Matrix
-from hetcal.calibration._shared import check_non_negative, check_option, step_scores
-from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration._shared import check_non_negative, check_option, check_steps, step_scores
+from hetcal.calibration.base import GlobalCalibrator, stored_map
 from hetcal.data import Scores
 from hetcal.kernels.histogram import (
     Histogram,
@@ -24,6 +25,9 @@ from hetcal.kernels.simplex import normalize_rows
 _LARGEST_COUNT = 1e15
 
 
+@stored_map(
+    {"levels_": list_of(probabilities(None)), "edges_": list_of(numbers(None)), "normalize": flag}
+)
 class HistogramBinning(GlobalCalibrator):
     """Cut each class's score into bins of equal mass and return the frequency in the bin.
 
@@ -85,6 +89,10 @@ class HistogramBinning(GlobalCalibrator):
         self.cut = cut
         self.prior_mass = prior_mass
         self.normalize = normalize
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        check_steps(self, "edges_", 1)
 
     def _fit_map(self, scores: Scores, codes: NDArray[np.int64], weight: Matrix) -> None:
         S = self._read(scores)

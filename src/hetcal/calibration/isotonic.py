@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored.fields import list_of, numbers, probabilities
 from hetcal._typing import Matrix
-from hetcal.calibration._shared import check_non_negative, check_option, step_scores
-from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration._shared import check_non_negative, check_option, check_steps, step_scores
+from hetcal.calibration.base import GlobalCalibrator, stored_map
 from hetcal.data import Scores
 from hetcal.kernels.isotonic_map import IsotonicMap, apply_isotonic_map, fit_isotonic_map
 from hetcal.kernels.simplex import normalize_rows
 
 
+@stored_map({"levels_": list_of(probabilities(None)), "thresholds_": list_of(numbers(None))})
 class IsotonicCalibration(GlobalCalibrator):
     """Fit the best non-decreasing map of each class's score, then normalise the rows.
 
@@ -65,6 +67,10 @@ class IsotonicCalibration(GlobalCalibrator):
         super().__init__(classes=classes)
         self.score = score
         self.pseudo_errors = pseudo_errors
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        check_steps(self, "thresholds_", 0)
 
     def _fit_map(self, scores: Scores, codes: NDArray[np.int64], weight: Matrix) -> None:
         S = self._read(scores)

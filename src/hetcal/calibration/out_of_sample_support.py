@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from hetcal._stored import expect
+from hetcal._stored.fields import integers, numbers
 from hetcal._threads import ThreadSafe
 from hetcal._typing import Matrix, Rows
 from hetcal.data.folds import Folds
@@ -22,6 +24,16 @@ class Reference(NamedTuple):
 
     values: Matrix
     n_trees: NDArray[np.int64] | None = None
+
+
+def stored_support(value: Any) -> bool:
+    """Take support with the numbers of trees that it was counted over."""
+    if not (isinstance(value, tuple) and len(value) == 2):
+        return False
+    support, n_trees = value
+    n = np.size(support)
+    counted = n_trees is None or integers(n, low=0, high=1 << 31)(n_trees)
+    return n > 0 and numbers(n, low=0.0)(support) and counted
 
 
 class OutOfSampleSupport(ThreadSafe):
@@ -65,6 +77,11 @@ class OutOfSampleSupport(ThreadSafe):
         """Return the observed labels of the calibration items, in their order."""
         check_is_fitted(self, "classes_")
         return self.classes_[self._calibration_codes()]  # type: ignore[attr-defined]
+
+    def _check_stored_support(self, n_items: int) -> None:
+        found = getattr(self, "_honest_support", None)
+        same = found is None or len(found[0]) == n_items
+        expect(same, self, "has out-of-sample support of other items")
 
     def _compute_out_of_sample_support(self) -> Reference:
         raise NotImplementedError

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored.fields import numbers
 from hetcal._typing import Matrix
 from hetcal.calibration._shared import (
+    check_coefficients,
     check_non_negative,
     check_option,
     warn_unless,
 )
-from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration.base import GlobalCalibrator, stored_map
 from hetcal.data import Scores
 from hetcal.kernels.binary_maps import (
     apply_one_vs_rest,
@@ -24,6 +26,7 @@ from hetcal.kernels.binary_maps import (
 )
 
 
+@stored_map({"slope_": numbers(None), "intercept_": numbers(None)})
 class PlattScaling(GlobalCalibrator):
     r"""Fit a sigmoid to the score of a class: :math:`q = \sigma(A s + B)`.
 
@@ -78,6 +81,10 @@ class PlattScaling(GlobalCalibrator):
         self.targets = targets
         self.monotone = monotone
         self.prior_mass = prior_mass
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        check_coefficients(self, "slope_", "intercept_", one_for_two=True)
 
     def _fit_map(self, scores: Scores, codes: NDArray[np.int64], weight: Matrix) -> None:
         maps = fit_one_vs_rest(

@@ -15,6 +15,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import (
+    MOST_FEATURES,
+    column_names,
+    flag,
+    in_range,
+    labels,
+    list_of,
+    one_of,
+    whole,
+)
 from hetcal._threads import ThreadSafe
 from hetcal._typing import Matrix
 from hetcal._validation import (
@@ -30,6 +41,18 @@ from hetcal._validation.containers import as_array, as_frame, masked_as_missing
 _SEPARATORS = "_-.: /"
 
 
+@stored(
+    {
+        "n_features_in_": whole(1, MOST_FEATURES),
+        "kind": one_of("proba", "logits"),
+        "classes_": labels,
+        "columns_": list_of(whole(0, MOST_FEATURES)),
+        "feature_columns_": list_of(whole(0, MOST_FEATURES)),
+        "feature_names_in_": column_names,
+        "_flip": flag,
+    },
+    may_lack=("feature_names_in_",),
+)
 class PrecomputedProba(ThreadSafe, ClassifierMixin, BaseEstimator):
     """Classifier whose probabilities stand in columns of ``X``; nothing is trained.
 
@@ -232,6 +255,12 @@ class PrecomputedProba(ThreadSafe, ClassifierMixin, BaseEstimator):
         else:
             scores = check_logits(values, name="the logit columns")
         return scores[:, ::-1] if self._flip else scores
+
+    def _check_restored(self) -> None:
+        for name in ("columns_", "feature_columns_"):
+            places = np.array(getattr(self, name), dtype=np.int64)
+            expect(in_range(places, 0, self.n_features_in_), self, f"has wrong {name}")
+        expect(len(self.columns_) in (1, len(self.classes_)), self, "reads too few columns")
 
 
 def _column_names(X: Any) -> list[str] | None:

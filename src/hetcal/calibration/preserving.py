@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import MOST_CLASSES, in_range, instance, integers, number
 from hetcal._threads import on_snapshot
 from hetcal._typing import Matrix
-from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.base import STORED, BaseCalibrator
 from hetcal.calibration.fitting import cross_fitted, fitted_to
 from hetcal.data import CalibrationSet, Scores
 from hetcal.kernels.preserve import keep_top
@@ -25,6 +27,18 @@ def _inner_has(name: str):
     return check
 
 
+@stored(
+    STORED
+    | {
+        "calibrator": instance(BaseCalibrator),
+        "calibrator_": instance(BaseCalibrator, "classes_", "input_kind_"),
+        "top_": integers(None, low=0, high=MOST_CLASSES),
+        "changed_": number(0, 1 + 1e-9),
+        "price_": number(may_miss=True),
+        "price_error_": number(may_miss=True),
+    },
+    may_lack=("zero_floor_",),
+)
 class LabelPreserving(BaseCalibrator):
     """Any calibrator, kept from changing the classifier's decisions.
 
@@ -108,6 +122,14 @@ class LabelPreserving(BaseCalibrator):
             predicted = cross_fitted(self.calibrator, items)
         self._set_price(predicted, items)
         return self
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        inner = self.calibrator_
+        same = np.array_equal(inner.classes_, self.classes_)
+        expect(same, self, "has a calibrator of other classes")
+        expect(inner.input_kind_ == self.input_kind_, self, "reads other input")
+        expect(in_range(self.top_, 0, len(self.classes_)), self, "has odd labels")
 
     def predict_proba(
         self, X: Any = None, *, y_proba: Any = None, logits: Any = None, **options: Any

@@ -16,22 +16,42 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._exceptions import SupportWarning, levels_to_caller
+from hetcal._stored import expect, stored
+from hetcal._stored.checks import check_codes
+from hetcal._stored.fields import (
+    MOST_FEATURES,
+    MOST_ITEMS,
+    column_names,
+    either,
+    flag,
+    instance,
+    integers,
+    matrix,
+    one_of,
+    optional,
+    probabilities,
+    text,
+    whole,
+)
 from hetcal._typing import Matrix
 from hetcal._validation import check_labels, check_sample_weight
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
-from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.base import STORED, BaseCalibrator
 from hetcal.calibration.grouped_votes import GroupedVote, n_out_of_bag_trees, vote_across_groups
 from hetcal.calibration.out_of_sample_support import (
     OutOfSampleSupport,
     Reference,
+    stored_support,
     support_of_new_groups,
     without_own,
 )
 from hetcal.data import CalibrationSet, Folds, Scores
+from hetcal.heterogeneity import HiddenHeterogeneity
+from hetcal.kernels._backend import native
 from hetcal.kernels.intervals import wilson_interval
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
-from hetcal.similarity import make_similarity
+from hetcal.similarity import BaseSimilarity, make_similarity
 
 # New items pass through in blocks of so many rows, which bounds the memory beyond input and output.
 _BLOCK_ROWS = 1 << 16
@@ -41,6 +61,27 @@ _LARGEST_WEIGHT = 1e100
 _N_FOLDS = 5
 
 
+@stored(
+    STORED
+    | {
+        "n_features_in_": whole(1, MOST_FEATURES),
+        "similarity": either(text, instance(BaseSimilarity)),
+        "heterogeneity": optional(instance(HiddenHeterogeneity)),
+        "features": one_of(None),
+        "similarity_": instance(BaseSimilarity),
+        "heterogeneity_": optional(instance(HiddenHeterogeneity, "_items")),
+        "space_": instance(AugmentedSpace, "n_proba"),
+        "voters_": instance(Voters),
+        "scores_": instance(Scores),
+        "groups_": optional(integers(None, low=0, high=MOST_ITEMS)),
+        "feature_names_in_": column_names,
+        "features_forgotten_": flag,
+        "_honest": optional(probabilities(None, None)),
+        "_honest_support": optional(stored_support),
+        "_Z_grouped": optional(either(matrix, instance(np.ndarray))),
+    },
+    may_lack=("zero_floor_", "feature_names_in_", "features_forgotten_", "_honest_support"),
+)
 class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
     r"""Calibrate each item by the labels of the calibration items that are similar to it.
 
@@ -571,6 +612,59 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
         return unfitted.fit(
             Z, voters.codes, n_proba=self.space_.n_proba, sample_weight=voters.weight
         )
+
+    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
+        # The features of grouped items go along only while something still needs them.
+        if self._honest is None:
+            return state
+        if self._Z_grouped is not None:
+            self.out_of_sample_support()
+        support = getattr(self, "_honest_support", None)
+        known = {} if support is None else {"_honest_support": support}
+        return state | known | {"_Z_grouped": None}
+
+    @staticmethod
+    def _bytes_needed(state: dict[str, Any]) -> int:
+        """Return what a first vote takes: labels as a matrix, leaf sums, shared leaves by class."""
+        voters, similarity = state.get("voters_"), state.get("similarity_")
+        if not isinstance(voters, Voters):
+            return 0
+        n, K = len(voters.codes), voters.n_classes
+        forest = getattr(similarity, "forest_", None)
+        if forest is None:
+            return 8 * n * K
+        sums = 0 if K <= 4 else 28 * min(n * forest.n_trees, forest.n_leaves * K)
+        return 8 * K * (forest.n_trees + 1) + sums + (8 * n * K if native() is None else 0)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        self._check_parameters()
+        n, K = len(self.voters_.codes), len(self.classes_)
+        expect(self.voters_.n_classes == K, self, "has other voters")
+        expect(self.similarity_.n_items_ == n, self, "has voters that are not its items")
+        expect(self.scores_.proba.shape == (n, K), self, "has scores of other items")
+        mass = getattr(self.similarity_, "mass_", None)
+        expect(mass is None or mass.n_classes == K, self, "has leaf sums of other classes")
+        if self.groups_ is not None:
+            check_codes(self, self.groups_, n, n)
+        if self.heterogeneity_ is not None:
+            same = self.heterogeneity_._items.P.shape[1] == K
+            expect(same, self, "has a heterogeneity of other classes")
+        self._check_restored_columns(n, K)
+        predicted = self._honest
+        same = predicted is None or predicted.shape == (n, K)
+        expect(same, self, "has no out-of-sample predictions")
+        self._check_stored_support(n)
+
+    def _check_restored_columns(self, n_items: int, n_classes: int) -> None:
+        encoder, added = self.space_.encoder, self.space_.n_proba
+        wanted = 0 if self.space_.augment is None else n_classes
+        expect(added == wanted, self, "adds other probabilities")
+        width = len(encoder.feature_names_out_) + added
+        expect(self.similarity_.n_columns_ == width, self, "compares other columns")
+        expect(self.n_features_in_ == encoder.n_features_in_, self, "reads other columns")
+        Z = self._Z_grouped
+        expect(Z is None or Z.shape == (n_items, width), self, "has other items in groups")
 
 
 def _blocks(n_rows: int) -> Iterator[slice]:

@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored.fields import LARGEST, number, numbers
 from hetcal._typing import Matrix
-from hetcal.calibration._shared import check_non_negative, check_option, warn_unless
-from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration._shared import (
+    check_coefficients,
+    check_non_negative,
+    check_option,
+    warn_unless,
+)
+from hetcal.calibration.base import GlobalCalibrator, stored_map
 from hetcal.data import Scores
 from hetcal.kernels.scaling import (
     apply_softmax_map,
@@ -23,6 +29,7 @@ from hetcal.kernels.scaling import (
 _PAPER_EPS = 1e-7
 
 
+@stored_map({"inverse_temperature_": number(0, LARGEST)})
 class TemperatureScaling(GlobalCalibrator):
     r"""Sharpen or flatten all probabilities by one number: :math:`q_k \propto p_k^{1/T}`.
 
@@ -118,6 +125,7 @@ class TemperatureScaling(GlobalCalibrator):
         return 1.0 / high, 1.0 / low
 
 
+@stored_map({"scale_": number(), "bias_": numbers(None)})
 class BiasCorrectedTemperatureScaling(GlobalCalibrator):
     r"""Temperature scaling with one bias per class: :math:`q_k \propto p_k^{a} e^{b_k}`.
 
@@ -158,6 +166,10 @@ class BiasCorrectedTemperatureScaling(GlobalCalibrator):
     def __init__(self, *, bias_penalty: float = 2.0, classes: Any = None):
         super().__init__(classes=classes)
         self.bias_penalty = bias_penalty
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        check_coefficients(self, "bias_")
 
     def _fit_map(self, scores: Scores, codes: NDArray[np.int64], weight: Matrix) -> None:
         fitted = fit_softmax_map(

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._typing import Matrix
-from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration.base import GlobalCalibrator, stored_map
 from hetcal.data import Scores
 
 
+@stored_map()
 class Uncalibrated(GlobalCalibrator):
     """Return the classifier's probabilities as they came (the softmax of logits).
 

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored.fields import numbers
 from hetcal._typing import Matrix
-from hetcal.calibration._shared import check_non_negative, warn_unless
-from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration._shared import check_coefficients, check_non_negative, warn_unless
+from hetcal.calibration.base import GlobalCalibrator, stored_map
 from hetcal.data import Scores
 from hetcal.kernels.scaling import apply_softmax_map, fit_softmax_map, smoothed_targets
 
 
+@stored_map({"scale_": numbers(None), "bias_": numbers(None)})
 class VectorScaling(GlobalCalibrator):
     r"""Give every class its own sharpness and bias: :math:`q_k \propto p_k^{s_k} e^{b_k}`.
 
@@ -59,6 +61,10 @@ class VectorScaling(GlobalCalibrator):
         super().__init__(classes=classes)
         self.bias_penalty = bias_penalty
         self.scale_penalty = scale_penalty
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        check_coefficients(self, "scale_", "bias_")
 
     def _fit_map(self, scores: Scores, codes: NDArray[np.int64], weight: Matrix) -> None:
         fitted = fit_softmax_map(

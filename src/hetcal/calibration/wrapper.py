@@ -22,6 +22,20 @@ from sklearn.utils.validation import (
 )
 
 from hetcal._exceptions import ColumnOrderWarning, RefitWarning, levels_to_caller
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import (
+    MOST_FEATURES,
+    MOST_ITEMS,
+    column_names,
+    either,
+    instance,
+    integers,
+    labels,
+    numbers,
+    one_of,
+    setting,
+    whole,
+)
 from hetcal._threads import ThreadSafe, on_snapshot
 from hetcal._typing import Matrix
 from hetcal._validation import (
@@ -32,6 +46,7 @@ from hetcal._validation import (
     check_two_classes,
 )
 from hetcal._validation.containers import as_array, as_frame, masked_as_missing, take_rows
+from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.crossfit import cross_fit, fit_weighted, output_kind, output_of
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, preserving
@@ -46,6 +61,23 @@ def _calibrator_has(method: str):
     return check
 
 
+@stored(
+    {
+        "n_features_in_": whole(1, MOST_FEATURES),
+        "estimator": either(setting, instance(PrecomputedProba)),
+        "calibrator": either(setting, instance(BaseCalibrator)),
+        "features": one_of(None),
+        "features_": one_of(None),
+        "classes_": labels,
+        "estimator_": instance(PrecomputedProba, "classes_"),
+        "calibrator_": instance(BaseCalibrator, "classes_", "input_kind_"),
+        "calibration_rows_": integers(None, low=0, high=MOST_ITEMS),
+        "out_of_fold_output_": numbers(None, None),
+        "output_kind_": one_of("y_proba", "logits"),
+        "feature_names_in_": column_names,
+    },
+    may_lack=("feature_names_in_",),
+)
 class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, item by item, from labelled data.
 
@@ -389,6 +421,25 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
                 f"{error}Column {place} was {expected[place]!r} and is {names[place]!r}. Reorder "
                 "them, e.g. X[list(classifier.feature_names_in_)]."
             ) from error
+
+    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(self.estimator_, PrecomputedProba) or self.features_:
+            raise TypeError(
+                "hetcal.save stores calibrators, not the classifier inside "
+                f"LocallyCalibratedClassifier ({type(self.estimator_).__name__}) nor its "
+                "transformer. Save classifier.calibrator_ and, after loading, pass it "
+                "y_proba=model.predict_proba(X) (or logits=); store the model by its own means, "
+                "e.g. skops.io.dump."
+            )
+        return state
+
+    def _check_restored(self) -> None:
+        same = np.array_equal(self.calibrator_.classes_, self.classes_)
+        expect(same, self, "has a calibrator of other classes")
+        same = np.array_equal(self.estimator_.classes_, self.classes_)
+        expect(same, self, "reads other classes")
+        same = self.n_features_in_ == self.estimator_.n_features_in_
+        expect(same, self, "reads other columns")
 
 
 def _warn_of_refit(given: Any, cloned: Any, name: str) -> None:

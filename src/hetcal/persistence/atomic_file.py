@@ -17,9 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from filelock import lock_descriptor
+
 from hetcal._exceptions import InputError
 from hetcal.persistence.hidden_names import hidden_beside
-from hetcal.persistence.locks import try_lock
 from hetcal.persistence.os_errors import translate_os_errors
 
 # Windows neither renames nor removes a file that is open; that is the lock there.
@@ -127,7 +128,7 @@ def remove_leftovers(target: Path) -> None:
                 part.unlink()
                 continue
             with part.open("rb+") as left:
-                if try_lock(left.fileno()):
+                if lock_descriptor(left.fileno(), blocking=False):
                     part.unlink()
 
 
@@ -136,7 +137,7 @@ def _is_held(handle: int) -> bool:
     if _OPEN_FILES_STAY:
         return True
     with contextlib.suppress(OSError):  # without locks nobody removes it either
-        return try_lock(handle) and os.fstat(handle).st_nlink > 0
+        return lock_descriptor(handle, blocking=False) and os.fstat(handle).st_nlink > 0
     return True
 
 

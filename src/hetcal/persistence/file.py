@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import os
 from collections.abc import Mapping
@@ -16,9 +17,11 @@ from hetcal._exceptions import FileFormatError
 from hetcal._threads import lock_of, snapshot
 from hetcal._version import __version__
 from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.featureless import forget_features as without_features
+from hetcal.calibration.featureless import keeps_leaf_numbers
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 from hetcal.monitor import SupportMonitor
-from hetcal.persistence import container, featureless
+from hetcal.persistence import container
 from hetcal.persistence.budget import DEFAULT_LIMIT, Budget
 from hetcal.persistence.describing import describe
 from hetcal.persistence.smoke_check import check_prediction, encoder_of
@@ -91,7 +94,7 @@ def save(
     encoder = Encoder()
     with lock_of(calibrator):  # all parts of a monitor from the same moment
         if forget_features:
-            calibrator = featureless.forget_features(calibrator)
+            calibrator = _without_features(calibrator)
         manifest = {
             "made": _versions() | ({} if date is None else {"date": _date(date)}),
             "calibrator": _summary(calibrator, forget_features),
@@ -141,6 +144,22 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = DEFAULT_LIMIT) -> Any
     return calibrator
 
 
+def _without_features(saved: Any) -> Any:
+    """Return a copy without the features of the calibration items."""
+    if not isinstance(saved, SupportMonitor):
+        return without_features(saved)
+    monitor = saved
+    if monitor.scorer_.distance is not None and monitor.scorer_.distance.holds_items:
+        raise ValueError(
+            "forget_features: SupportMonitor(distance='nearest') compares with the features of "
+            "remembered items. Save it without forget_features, or use distance='isolation'."
+        )
+    copied, copied.scorer_ = copy.copy(monitor), copy.copy(monitor.scorer_)
+    copied.calibrator_ = copied.scorer_.calibrator = without_features(monitor.calibrator_)
+    copied.calibrator = copied.calibrator_
+    return copied
+
+
 def _versions() -> dict[str, str]:
     return {"hetcal": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__}
 
@@ -180,7 +199,7 @@ def _summary(calibrator: Any, forgotten: bool) -> dict[str, Any]:
         "features": None if encoder is None else _features(encoder),
         "settings": {k: _shown(v) for k, v in inner.get_params(deep=False).items()},
         "forget_features": bool(forgotten),
-        "leaf_numbers": featureless.keeps_leaf_numbers(inner),
+        "leaf_numbers": keeps_leaf_numbers(inner),
     }
 
 

@@ -1,19 +1,30 @@
-"""Forests and what hangs on their leaves: stored compactly, checked before any kernel sees them."""
+"""Trees of the kernels, and sums in their leaves: checked before any kernel sees them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hetcal._stored import exactly, expect
+from hetcal._stored.checks import check_starts, check_trees
+from hetcal._stored.fields import (
+    LARGEST,
+    MOST_CLASSES,
+    anything,
+    in_range,
+    integers,
+    is_array,
+    numbers,
+    rising,
+    whole,
+    within,
+)
+from hetcal.kernels.boosting import AdditiveTrees
 from hetcal.kernels.forest import Forest, LeafMass
 from hetcal.kernels.forest_model import assemble
-from hetcal.persistence.fields import LARGEST, in_range, is_array, is_whole, rising, whole, within
-from hetcal.persistence.spec import Spec, exactly, expect, plain
+from hetcal.persistence.spec import Spec, plain
 
-MOST_CLASSES = 1 << 24
-_MOST_FEATURES = 10_000_000
 _NODE_ARRAYS = {
     "feature": "<i4",
     "threshold": "<f8",
@@ -21,104 +32,11 @@ _NODE_ARRAYS = {
     "right": "<i4",
     "missing_left": "|u1",
 }
+_MOST_TREES = 1_000_000
+_MOST_COLUMNS = 10_000_000
 # First what the checks take for a while; later numbers of leaves, the layout of the compiled core
 # and leaf sums.
 _BYTES_PER_NODE = 48
-
-
-def check_trees(
-    who: Any,
-    feature: NDArray,
-    left: NDArray,
-    right: NDArray,
-    tree_offset: NDArray,
-    n_features: int,
-) -> None:
-    """Check that node arrays are binary trees, one after the other, that every walk leaves.
-
-    Children come after their parent and within its tree, and every node but the roots is the child
-    of exactly one node; so no walk can loop or leave the arrays.
-    """
-    n_nodes = len(left)
-    expect(0 < n_nodes < 2**31 - 1, who, "has no nodes, or too many")
-    check_starts(who, tree_offset, n_nodes, strictly=True)
-    expect(len(tree_offset) >= 2, who, "has no trees")
-    inner = left >= 0
-    expect(((right >= 0) == inner).all(), who, "has a node with one child")
-    node = np.flatnonzero(inner)
-    end = np.repeat(tree_offset[1:], np.diff(tree_offset))[node]
-    for child in (left[node], right[node]):
-        expect(((child > node) & (child < end)).all(), who, "has a child before its parent")
-    parents = np.bincount(np.concatenate([left[node], right[node]]), minlength=n_nodes)
-    parents[tree_offset[:-1]] += 1  # roots have none
-    expect((parents == 1).all(), who, "has a node with two parents, or none")
-    expect(is_whole(n_features, 1, _MOST_FEATURES), who, "has no features, or too many")
-    expect(in_range(feature[node], 0, n_features), who, "looks at features that are not there")
-
-
-def check_starts(who: Any, starts: Any, end: int, *, strictly: bool) -> None:
-    """Check where the parts of an array begin: at 0, one after the other, up to its end."""
-    good = (
-        is_array(starts, "i", (None,))
-        and starts.dtype == np.int64
-        and len(starts) > 0
-        and starts[0] == 0
-        and starts[-1] == end
-        and rising(starts, strictly=strictly)
-    )
-    expect(good, who, "has parts that do not follow each other")
-
-
-def leaf_bytes(packed: Any) -> int:
-    """Return what the leaves of items take: their numbers, and the index from leaves to items."""
-    return 8 * np.size(packed)
-
-
-def pack_leaves(forest: Forest, leaves: NDArray[np.int32]) -> NDArray:
-    """Return the items' leaves counted within each tree, in as few bytes as that takes."""
-    within_tree = leaves - _first_leaves(forest)[:-1]
-    return within_tree.astype(np.min_scalar_type(int(within_tree.max(initial=0))))
-
-
-def unpack_leaves(who: Any, forest: Forest, packed: Any) -> NDArray[np.int32]:
-    """Return leaves counted over the forest, after checking that each belongs to its tree."""
-    good = is_array(packed, "u", (None, forest.n_trees)) and packed.dtype.itemsize <= 4
-    expect(good, who, "has leaves of another forest")
-    expect(len(packed) > 0, who, "has no calibration items")
-    first = _first_leaves(forest)
-    expect((packed.max(axis=0) < np.diff(first)).all(), who, "has leaves that are not there")
-    # Straight into the type of the kernels: a wider sum would take three times the memory.
-    leaves = np.empty(packed.shape, dtype=np.int32)
-    return np.add(packed, first[:-1], out=leaves, casting="unsafe")
-
-
-def check_codes(who: Any, codes: Any, n_items: int, n_classes: int) -> None:
-    """Check the class codes of the calibration items."""
-    expect(is_array(codes, "i", (n_items,)), who, "does not have one label per item")
-    expect(in_range(codes, 0, n_classes), who, "has labels of no class")
-
-
-def check_weight(who: Any, weight: Any, n_items: int) -> None:
-    """Check the weights of the calibration items."""
-    good = weight is None or (
-        is_array(weight, "f", (n_items,))
-        and weight.dtype == np.float64
-        and within(weight, 0.0, LARGEST)
-    )
-    expect(good, who, "does not have one finite weight per item")
-
-
-def check_mass(who: Any, mass: Any, n_leaves: int, n_classes: int) -> None:
-    """Check leaf sums against the forest whose leaves they belong to."""
-    expect(isinstance(mass, LeafMass), who, "has no leaf sums")
-    expect(mass.n_leaves == n_leaves, who, "has leaf sums of another forest")
-    expect(mass.n_classes == n_classes, who, "has leaf sums of other classes")
-
-
-def _first_leaves(forest: Forest) -> NDArray[np.int64]:
-    """Return the number of the first leaf of each tree, and the number of leaves at the end."""
-    counted = np.concatenate([[0], np.cumsum(forest.left < 0)])
-    return counted[forest.tree_offset]
 
 
 def _pack_forest(forest: Forest) -> dict[str, Any]:
@@ -170,6 +88,37 @@ def _anything_of_array(value: Any) -> bool:
     return value is None or isinstance(value, np.ndarray)
 
 
+def _check_complete(trees: AdditiveTrees) -> None:
+    K = len(trees.classes_)
+    expect(K >= 2 and rising(trees.classes_, strictly=True), trees, "has wrong classes")
+    S = 1 if K == 2 else K
+    expect(len(trees.start) == S, trees, "has wrong first scores")
+    column: Any = trees.column
+    good = is_array(column, "i", (None, S, None)) and column.dtype == np.int32
+    expect(good and in_range(column, 0, _MOST_COLUMNS), trees, "has wrong columns")
+    T, _, n_nodes = column.shape
+    # Complete trees have one node less than a power of two.
+    expect(0 < n_nodes < 1 << 16 and n_nodes & (n_nodes + 1) == 0, trees, "has odd trees")
+    expect(T * S <= _MOST_TREES, trees, "has too many trees")
+    expect(trees.threshold.shape == (T, S, n_nodes), trees, "has wrong thresholds")
+    expect(trees.value.shape == (T, S, n_nodes + 1), trees, "has wrong values")
+
+
+def _thresholds(value: Any) -> bool:
+    """Take 64-bit numbers, also infinite ones: behind these nothing is ever found."""
+    return is_array(value, "f", (None, None, None)) and (
+        value.dtype == np.float64 and within(value, -np.inf, np.inf)
+    )
+
+
+_COMPLETE = {
+    "classes_": integers(None, low=0, high=MOST_CLASSES),
+    "start": numbers(None),
+    "column": anything,
+    "threshold": _thresholds,
+    "value": numbers(None, None, None),
+}
+
 SPECS = [
     Spec(
         Forest,
@@ -187,4 +136,5 @@ SPECS = [
         },
         check=_check_leaf_mass,
     ),
+    plain(AdditiveTrees, _COMPLETE, check=_check_complete),
 ]

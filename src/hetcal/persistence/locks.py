@@ -1,48 +1,26 @@
 """One process at a time: locks that the system takes back when their holder dies.
 
-``flock`` on Unix (over NFS the client asks the server), ``msvcrt`` on Windows. A lock belongs to an
-open file, so a killed process never leaves one behind and nobody has to guess whether it is stale.
+By filelock: ``flock`` on Unix (over NFS the client asks the server), ``LockFileEx`` on Windows. A
+lock belongs to an open file, so a killed process never leaves one behind and nobody has to guess
+whether it is stale. The file is opened here and not by ``filelock.FileLock``, which would make a
+folder that is missing.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 from hetcal._exceptions import FileWriteError, InputError
 from hetcal.persistence.hidden_names import hidden_beside
 from hetcal.persistence.os_errors import translate_os_errors
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _take(handle: int) -> None:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _take(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-_HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 _PAUSE = 0.02
-
-
-def try_lock(handle: int) -> bool:
-    """Lock an open file until it is closed; return False where somebody else has it."""
-    try:
-        _take(handle)
-    except OSError as error:
-        if error.errno in _HELD:
-            return False
-        raise
-    return True
 
 
 @contextlib.contextmanager
@@ -109,7 +87,7 @@ def _wait_for(handle: int, path: object, wait: float, waiting: Callable[[], obje
 
 def _try(handle: int, path: object) -> bool:
     try:
-        return try_lock(handle)
+        return lock_descriptor(handle, blocking=False)
     except OSError as error:
         raise FileWriteError(
             error.errno or 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,39 +10,125 @@ from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hetcal._exceptions import FileFormatError
-from hetcal.calibration.hybrid.families import Family
+from hetcal.calibration import (
+    BetaCalibration,
+    BiasCorrectedTemperatureScaling,
+    HistogramBinning,
+    HybridCalibrator,
+    IsotonicCalibration,
+    LabelPreserving,
+    LocallyCalibratedClassifier,
+    PlattScaling,
+    PrecomputedProba,
+    SimilarityCalibrator,
+    TemperatureScaling,
+    Uncalibrated,
+    VectorScaling,
+)
+from hetcal.calibration.augment import AugmentedSpace
+from hetcal.calibration.featureless import (
+    FeaturelessHybridCalibrator,
+    FeaturelessSimilarityCalibrator,
+    LeafSums,
+)
+from hetcal.calibration.hybrid.boosted_trees import BoostedTrees
+from hetcal.calibration.hybrid.families import Family, GlobalFamily
+from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
+from hetcal.calibration.hybrid.kernel_machine import KernelFamily
+from hetcal.calibration.hybrid.nearest import NeighbourFamily
+from hetcal.calibration.hybrid.recalibration import Recalibration
+from hetcal.calibration.hybrid.retrained import (
+    BoostingFamily,
+    CalibratorFamily,
+    WideBoostingFamily,
+)
+from hetcal.calibration.hybrid.space import LogSpace
+from hetcal.calibration.hybrid.zero_weight import ZeroWeightExperts
 from hetcal.persistence import (
-    boosting,
     forests,
-    silent,
-    specs_calibration,
+    specs_arrays,
     specs_heterogeneity,
     specs_monitor,
-    specs_similarity,
+    specs_sklearn,
 )
-from hetcal.persistence.spec import Spec
-from hetcal.similarity import CallableSimilarity
+from hetcal.persistence.spec import Spec, declared
+from hetcal.similarity import (
+    CallableSimilarity,
+    CombinedSimilarity,
+    CosineSimilarity,
+    EuclideanSimilarity,
+    ForestProximity,
+    IsolationProximity,
+    PrecomputedSimilarity,
+    RBFSimilarity,
+)
+
+#: Classes that say themselves what of them is stored (:mod:`hetcal._stored`).
+DECLARED: tuple[type, ...] = (
+    ForestProximity,
+    IsolationProximity,
+    EuclideanSimilarity,
+    CosineSimilarity,
+    RBFSimilarity,
+    PrecomputedSimilarity,
+    CombinedSimilarity,
+    SimilarityCalibrator,
+    FeaturelessSimilarityCalibrator,
+    HybridCalibrator,
+    FeaturelessHybridCalibrator,
+    GlobalFamily,
+    ProximityFamily,
+    ForestVoteFamily,
+    NeighbourFamily,
+    BoostingFamily,
+    WideBoostingFamily,
+    KernelFamily,
+    CalibratorFamily,
+    Recalibration,
+    LogSpace,
+    Uncalibrated,
+    TemperatureScaling,
+    BiasCorrectedTemperatureScaling,
+    VectorScaling,
+    PlattScaling,
+    BetaCalibration,
+    IsotonicCalibration,
+    HistogramBinning,
+    LabelPreserving,
+    PrecomputedProba,
+    LocallyCalibratedClassifier,
+    AugmentedSpace,
+    LeafSums,
+    BoostedTrees,
+    ZeroWeightExperts,
+)
+#: Names that files of format 1 may hold, and those of today.
+_FORMER_NAMES = {"SilentFamily": "ZeroWeightExperts"}
 
 _BY_NAME: dict[str, Spec] = {
     spec.name: spec
     for specs in (
-        boosting.SPECS,
+        map(declared, DECLARED),
         forests.SPECS,
-        silent.SPECS,
-        specs_similarity.SPECS,
+        specs_sklearn.SPECS,
         specs_heterogeneity.SPECS,
-        specs_calibration.SPECS,
+        specs_arrays.SPECS,
         specs_monitor.SPECS,
     )
     for spec in specs
 }
+#: Of scikit-learn's own model the trees are stored; what is loaded is a :class:`BoostedTrees`.
+_AS_TREES = replace(
+    _BY_NAME["BoostedTrees"],
+    pack=lambda model: _BY_NAME["BoostedTrees"].pack(BoostedTrees.from_sklearn(model)),
+)
 _BY_CLASS = {spec.cls: spec for spec in _BY_NAME.values()}
 
 
 def spec_of(value: Any, where: str) -> Spec:
     """Return how to store a value, or raise ``TypeError`` with a way out."""
     if type(value) is HistGradientBoostingClassifier:
-        return boosting.AS_TREES
+        return _AS_TREES
     spec = _BY_CLASS.get(type(value))
     if spec is None:
         raise TypeError(f"hetcal.save: {where} is {_described(value)}. {_remedy(value)}")
@@ -50,7 +137,7 @@ def spec_of(value: Any, where: str) -> Spec:
 
 def spec_named(name: Any) -> Spec:
     """Return how to read a class by its name in the file."""
-    spec = _BY_NAME.get(name) if isinstance(name, str) else None
+    spec = _BY_NAME.get(_FORMER_NAMES.get(name, name)) if isinstance(name, str) else None
     if spec is None:
         raise FileFormatError(
             f"The file holds a {str(name)[:60]!r}, which this hetcal does not know. Install the "

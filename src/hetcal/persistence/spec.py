@@ -12,8 +12,8 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from hetcal._exceptions import FileFormatError
-from hetcal.persistence.fields import Field, optional, setting, whole
+from hetcal._stored import Declaration, expect
+from hetcal._stored.fields import Field, optional, setting, whole
 
 # Parameters that a later fit takes its time by.
 _USUAL = {"n_estimators": optional(whole(1, 1_000_000))}
@@ -102,7 +102,7 @@ def plain(
         for name, part in state.items():
             expect(name in known and name not in left_out, cls, f"has no part {name[:40]!r}")
             expect(known[name](part), cls, f"has a wrong {name}")
-        fitted = dataclasses.is_dataclass(cls) or not set(state) <= set(defaults)
+        fitted = _is_fitted(cls, state)
         full = {k: v for k, v in defaults.items() if v is not inspect.Parameter.empty}
         full |= state | (left_out if fitted else {})
         wanted = known if fitted else defaults
@@ -120,16 +120,33 @@ def plain(
     return Spec(cls, pack, unpack, needs)
 
 
-def exactly(state: dict[str, Any], names: Collection[str], who: Any) -> None:
-    """Raise unless a state has these parts and no others."""
-    expect(set(state) == set(names), who, "has other parts")
+def declared(cls: type) -> Spec:
+    """Return the spec of a class that declares itself what is stored (:mod:`hetcal._stored`)."""
+    declaration: Declaration = cls._stored  # type: ignore[attr-defined]
+    spec = plain(
+        cls,
+        declaration.fields,
+        may_lack=declaration.may_lack,
+        derived=declaration.derived,
+        finish=getattr(cls, "_restore", None),
+        check=getattr(cls, "_check_restored", None),
+        needs=getattr(cls, "_bytes_needed", lambda state: 0),
+    )
+    outwards, inwards = getattr(cls, "_to_stored", None), getattr(cls, "_from_stored", None)
+
+    def pack(value: Any) -> dict[str, Any]:
+        state = spec.pack(value)
+        return outwards(value, state) if outwards and _is_fitted(cls, state) else state
+
+    def unpack(state: dict[str, Any]) -> Any:
+        return spec.unpack(inwards(state) if inwards and _is_fitted(cls, state) else state)
+
+    return dataclasses.replace(spec, pack=pack, unpack=unpack)
 
 
-def expect(holds: Any, who: Any, what: str) -> None:
-    """Raise unless a condition holds."""
-    if not holds:
-        name = who.__name__ if isinstance(who, type) else type(who).__name__
-        raise FileFormatError(f"The file's {name} {what}.")
+def _is_fitted(cls: type, state: Collection[str]) -> bool:
+    """Tell whether there is more than the constructor's parameters."""
+    return dataclasses.is_dataclass(cls) or not set(state) <= set(_defaults(cls))
 
 
 def _defaults(cls: type) -> dict[str, Any]:

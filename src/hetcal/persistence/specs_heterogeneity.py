@@ -8,15 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal._validation import FeatureEncoder
-from hetcal.heterogeneity import HiddenHeterogeneity
-from hetcal.heterogeneity.cells import Balls
-from hetcal.heterogeneity.estimator import _LARGEST
-from hetcal.heterogeneity.global_map import CrossFittedMap
-from hetcal.heterogeneity.inputs import check_parameters
-from hetcal.heterogeneity.local_models import LocalModels
-from hetcal.heterogeneity.out_of_bag import Items, NullDraws, NullMeans
-from hetcal.persistence.fields import (
+from hetcal._stored import expect
+from hetcal._stored.checks import check_codes, check_weight
+from hetcal._stored.fields import (
     instance,
     integers,
     is_array,
@@ -29,8 +23,15 @@ from hetcal.persistence.fields import (
     table,
     whole,
 )
-from hetcal.persistence.forests import check_codes, check_weight
-from hetcal.persistence.spec import Spec, expect, plain
+from hetcal._validation import FeatureEncoder
+from hetcal.heterogeneity import HiddenHeterogeneity
+from hetcal.heterogeneity.cells import Balls
+from hetcal.heterogeneity.estimator import _LARGEST
+from hetcal.heterogeneity.global_map import CrossFittedMap
+from hetcal.heterogeneity.inputs import check_parameters
+from hetcal.heterogeneity.local_models import LocalModels
+from hetcal.heterogeneity.out_of_bag import Items, NullDraws, NullMeans
+from hetcal.persistence.spec import Spec, plain
 
 _MOST_TREES = 10_000
 # Trees times items of one local forest, beyond a thousand trees: some seconds.

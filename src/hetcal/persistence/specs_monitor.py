@@ -9,6 +9,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hetcal._stored import expect
+from hetcal._stored.fields import (
+    LARGEST,
+    MOST_CLASSES,
+    in_range,
+    instance,
+    integers,
+    is_array,
+    is_number,
+    is_whole,
+    list_of,
+    number,
+    numbers,
+    optional,
+    text,
+    whole,
+)
 from hetcal._threads import snapshot
 from hetcal._validation import FeatureEncoder
 from hetcal.calibration import HybridCalibrator, SimilarityCalibrator
@@ -24,23 +41,7 @@ from hetcal.monitor.ranks import N_BINS
 from hetcal.monitor.reference import LEAST_ITEMS, Reference, Scorer
 from hetcal.monitor.reports import HISTORY
 from hetcal.monitor.stream import Stream
-from hetcal.persistence.fields import (
-    LARGEST,
-    in_range,
-    instance,
-    integers,
-    is_array,
-    is_number,
-    is_whole,
-    list_of,
-    number,
-    numbers,
-    optional,
-    text,
-    whole,
-)
-from hetcal.persistence.forests import MOST_CLASSES
-from hetcal.persistence.spec import Spec, expect, plain
+from hetcal.persistence.spec import Spec, plain
 
 _SETTINGS = (
     "reference",

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal._exceptions import FileFormatError
+from hetcal._stored.fields import in_range, is_array, is_whole, rising
 from hetcal._validation.frames import columns_of, from_columns
 from hetcal.persistence.budget import Budget
 from hetcal.persistence.container import DTYPES
-from hetcal.persistence.fields import in_range, is_array, is_whole, rising
 from hetcal.persistence.registry import spec_named, spec_of
 
 _DEEPEST = 24

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import MOST_CLASSES, instance, number, whole
 from hetcal.kernels.simplex import normalize_rows
 from hetcal.kernels.votes import Ballot, Voters, VoteRule, vote_with_matrix
 from hetcal.similarity.base import BaseSimilarity, Matrix
@@ -16,6 +18,22 @@ from hetcal.similarity.base import BaseSimilarity, Matrix
 _CANDIDATES = np.linspace(0.0, 1.0, 11)
 
 
+def _candidates(value: Any) -> bool:
+    good = isinstance(value, dict) and len(value) <= 1000
+    return good and all(map(number(), [*value, *value.values()]))
+
+
+@stored(
+    {
+        "on_features": instance(BaseSimilarity),
+        "on_proba": instance(BaseSimilarity),
+        "on_features_": instance(BaseSimilarity),
+        "on_proba_": instance(BaseSimilarity),
+        "weight_": number(0, 1),
+        "scores_": _candidates,
+        "n_proba_": whole(1, MOST_CLASSES),
+    }
+)
 class CombinedSimilarity(BaseSimilarity):
     r"""The weighted sum :math:`s = a\, s_x + (1 - a)\, s_p`.
 
@@ -82,6 +100,16 @@ class CombinedSimilarity(BaseSimilarity):
     def n_items_(self) -> int:
         """Number of calibration items."""
         return self.on_features_.n_items_
+
+    @property
+    def n_columns_(self) -> int:
+        """Number of columns that are compared."""
+        return self.on_features_.n_columns_ + self.n_proba_
+
+    def _check_restored(self) -> None:
+        parts = (self.on_features_, self.on_proba_)
+        expect(parts[0].n_items_ == parts[1].n_items_, self, "has parts of other items")
+        expect(parts[1].n_columns_ == self.n_proba_, self, "compares other probabilities")
 
     def pairwise(self, Z: Any) -> Matrix:
         """Return the weighted sum of both similarities."""

@@ -9,9 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import IsolationForest
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import instance, one_of
+from hetcal._stored.leaves import leaf_bytes, leaves, pack_leaves, unpacked
 from hetcal.kernels import forest as kernel
 from hetcal.kernels.votes import Ballot, Voters, VoteRule, Votes, heaviest_neighbours
 from hetcal.similarity.base import BaseSimilarity, Matrix, Neighbours, without_self
+
+_STORED = {"forest_": instance(kernel.Forest), "leaves_": leaves}
+_CACHES = {"_index": None, "_unbiased_index": None, "_sums": None}
 
 
 class LeafSimilarity(BaseSimilarity):
@@ -37,10 +43,28 @@ class LeafSimilarity(BaseSimilarity):
         self._unbiased_index: kernel.LeafItems | None = None
         self._sums: tuple[Voters, kernel.LeafMass] | None = None
 
+    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
+        return state | {"leaves_": pack_leaves(self.forest_, self.leaves_)}
+
+    @classmethod
+    def _from_stored(cls, state: dict[str, Any]) -> dict[str, Any]:
+        return unpacked(cls, state, kernel.Forest)
+
+    @staticmethod
+    def _bytes_needed(state: dict[str, Any]) -> int:
+        # Voters that are out of bag have leaves and an index of their own.
+        kinds = 2 if state.get("voters") == "out-of-bag" else 1
+        return kinds * leaf_bytes(state.get("leaves_", ()))
+
     @property
     def n_items_(self) -> int:
         """Number of calibration items."""
         return self.leaves_.shape[0]
+
+    @property
+    def n_columns_(self) -> int:
+        """Number of columns that are compared."""
+        return self.forest_.n_features
 
     def pairwise(self, Z: Any) -> Matrix:
         """Return the share of trees in which each row meets each calibration item."""
@@ -179,6 +203,10 @@ class LeafSimilarity(BaseSimilarity):
         )
 
 
+@stored(
+    _STORED | {"voters": one_of("all", "out-of-bag"), "trees": one_of("random", "extra")},
+    derived=_CACHES,
+)
 class ForestProximity(LeafSimilarity):
     r"""RFprox: the share of trees in which two items fall into the same leaf.
 
@@ -283,6 +311,10 @@ class ForestProximity(LeafSimilarity):
             S *= unseen.sum(axis=0) / np.maximum(unseen[:, rows].T @ unseen, 1.0)
         return S
 
+    def _check_restored(self) -> None:
+        counted = self.voters == "all" or self.forest_.in_bag is not None
+        expect(counted, self, "does not know who is out of bag")
+
     def _leaf_items(self) -> kernel.LeafItems:
         return self._unbiased_items() if self.voters == "out-of-bag" else super()._leaf_items()
 
@@ -294,6 +326,7 @@ class ForestProximity(LeafSimilarity):
         )
 
 
+@stored(_STORED, derived=_CACHES)
 class IsolationProximity(LeafSimilarity):
     """Shared leaves of an isolation forest: a similarity that never looks at labels.
 

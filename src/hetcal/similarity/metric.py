@@ -13,6 +13,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from hetcal._compat import neighbour_search
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import Field, flag, instance, matrix, number, numbers, one_of, optional
 from hetcal.kernels.votes import (
     Ballot,
     Voters,
@@ -28,6 +30,15 @@ _DUPLICATE_FRACTION = 1e-6
 _MEDIAN_SAMPLE = 1000
 # Sums of anything larger may overflow.
 _LARGEST = 1e100
+
+
+# Squares of these, and one over them, are still numbers.
+_WIDTH = number(1e-150, 1e150)
+_STORED: dict[str, Field] = {
+    "scale": flag,
+    "Z_": matrix,
+    "scaler_": optional(instance(StandardScaler)),
+}
 
 
 class MetricSimilarity(BaseSimilarity):
@@ -70,6 +81,11 @@ class MetricSimilarity(BaseSimilarity):
         """Number of calibration items."""
         return self.Z_.shape[0]
 
+    @property
+    def n_columns_(self) -> int:
+        """Number of columns that are compared."""
+        return self.Z_.shape[1]
+
     def pairwise(self, Z: Any) -> Matrix:
         """Return the similarities of the rows of ``Z`` to all calibration items."""
         return self._compare(self._scaled(Z))
@@ -96,6 +112,13 @@ class MetricSimilarity(BaseSimilarity):
         """Keep the scaled calibration items."""
         self.Z_ = Z
 
+    def _check_restored(self) -> None:
+        scaler = self.scaler_
+        same = scaler is None or scaler.n_features_in_ == self.n_columns_
+        expect(same, self, "has a scale of other columns")
+        centred = scaler is not None and scaler.with_mean
+        expect(not (centred and sparse.issparse(self.Z_)), self, "has a wrong scale")
+
     def _learn(self) -> None:
         """Learn whatever the comparison needs from the calibration items."""
 
@@ -103,6 +126,10 @@ class MetricSimilarity(BaseSimilarity):
         raise NotImplementedError
 
 
+@stored(
+    _STORED | {"duplicates": one_of("floor", "paper"), "floor_": _WIDTH},
+    derived={"index_": None},
+)
 class EuclideanSimilarity(MetricSimilarity):
     """One over the Euclidean distance: the similarity of SBA-10 and SBAW-10.
 
@@ -139,6 +166,14 @@ class EuclideanSimilarity(MetricSimilarity):
     def _remember(self, Z: Any) -> None:
         super()._remember(Z)
         self.index_ = NearestNeighbors(algorithm="brute").fit(Z)
+
+    def _restore(self) -> None:
+        self._remember(self.Z_)
+
+    @staticmethod
+    def _bytes_needed(state: dict[str, Any]) -> int:
+        Z = state.get("Z_", ())
+        return Z.data.nbytes if sparse.issparse(Z) else np.asarray(Z).nbytes
 
     def _compare(self, Z: Any) -> Matrix:
         if self.duplicates == "paper":
@@ -190,6 +225,7 @@ class EuclideanSimilarity(MetricSimilarity):
         return rule.n_neighbors is not None and self.duplicates == "floor" and all_count
 
 
+@stored(_STORED)
 class CosineSimilarity(MetricSimilarity):
     """The cosine of the angle between two items, moved from [-1, 1] to [0, 1]."""
 
@@ -197,6 +233,7 @@ class CosineSimilarity(MetricSimilarity):
         return np.clip((cosine_similarity(Z, self.Z_) + 1) / 2, 0.0, 1.0)
 
 
+@stored(_STORED | {"bandwidth_": _WIDTH})
 class RBFSimilarity(MetricSimilarity):
     r"""Gaussian kernel :math:`\exp(-d^2 / 2h^2)`.
 
@@ -255,6 +292,7 @@ class CallableSimilarity(MetricSimilarity):
         return S
 
 
+@stored({"Z_": numbers(None, None, low=0.0)})
 class PrecomputedSimilarity(BaseSimilarity):
     """Similarities that were computed elsewhere: ``X`` is the matrix itself.
 
@@ -292,6 +330,14 @@ class PrecomputedSimilarity(BaseSimilarity):
     def n_items_(self) -> int:
         """Number of calibration items."""
         return self.Z_.shape[0]
+
+    @property
+    def n_columns_(self) -> int:
+        """Number of columns that are compared."""
+        return self.Z_.shape[1]
+
+    def _check_restored(self) -> None:
+        expect(self.n_items_ == self.n_columns_, self, "is not square")
 
     def pairwise(self, Z: Any) -> Matrix:
         """Return the given similarities."""

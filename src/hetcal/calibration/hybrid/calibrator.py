@@ -13,8 +13,27 @@ from numpy.typing import NDArray
 
 from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._progress import progressed
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import (
+    LARGEST,
+    MOST_FEATURES,
+    MOST_ITEMS,
+    either,
+    flag,
+    in_range,
+    instance,
+    integers,
+    list_of,
+    number,
+    optional,
+    probabilities,
+    table,
+    text,
+    whole,
+)
 from hetcal._typing import Matrix
-from hetcal.calibration.base import BaseCalibrator
+from hetcal._validation import FeatureEncoder
+from hetcal.calibration.base import STORED, BaseCalibrator
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.library import Library
@@ -26,7 +45,12 @@ from hetcal.calibration.hybrid.stacking import (
     learned_weights,
     reliance,
 )
-from hetcal.calibration.out_of_sample_support import OutOfSampleSupport, Reference
+from hetcal.calibration.hybrid.zero_weight import ZeroWeightExperts, without_zero_weight
+from hetcal.calibration.out_of_sample_support import (
+    OutOfSampleSupport,
+    Reference,
+    stored_support,
+)
 from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.metrics.scores import brier_losses
 from hetcal.metrics.standard_errors import mean_and_error
@@ -39,6 +63,33 @@ _BLOCK_ROWS = 1 << 14
 _LITTLE_RELIANCE, _LITTLE_RELIANCE_AT_MOST, _LOCAL = 0.01, 0.05, 0.5
 
 
+def _is_experts(value: Any) -> bool:
+    listed = value if isinstance(value, list | tuple) else [value]
+    return all(map(either(text, instance((BaseCalibrator, Family))), listed))
+
+
+@stored(
+    STORED
+    | {
+        "n_features_in_": whole(1, MOST_FEATURES),
+        "experts": _is_experts,
+        "encoder_": instance(FeatureEncoder),
+        "families_": list_of(instance(Family), 1000),
+        "bystanders_": list_of(instance(Family), 1000),
+        "in_base_": list_of(flag),
+        "calibration_rows_": integers(None, low=0, high=MOST_ITEMS),
+        "experts_": table,
+        "weights_": probabilities(None),
+        "share_": number(0, 1),
+        "inverse_temperature_": number(0, LARGEST),
+        "recalibration_": instance(Recalibration, "beta_"),
+        "reliance_on_model_": number(may_miss=True),
+        "out_of_sample_proba_": probabilities(None, None),
+        "features_forgotten_": flag,
+        "_honest_support": optional(stored_support),
+    },
+    may_lack=("zero_floor_", "bystanders_", "features_forgotten_", "_honest_support"),
+)
 class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
     """Blend global maps, votes of similar items and retrained models by how they do out of sample.
 
@@ -172,9 +223,9 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         for family in self.bystanders_:
             family.fit(items)
         predictions = []
-        for number, family in enumerate(families, start=1):
+        for place, family in enumerate(families, start=1):
             predictions.append(family.fit(items).out_of_sample(items, folds))
-            progressed(number, len(families), family.names[0])
+            progressed(place, len(families), family.names[0])
         return predictions
 
     def predict_proba(
@@ -381,6 +432,41 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
             for family in (*self.families_, *self.bystanders_)
             if isinstance(family, ProximityFamily)
         )
+
+    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
+        return state | {"families_": without_zero_weight(self)}
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        K, predicted = len(self.classes_), self.out_of_sample_proba_
+        self._check_stored_support(len(self.calibration_rows_))
+        self._check_restored_families()
+        same = predicted.shape[1] == K
+        expect(same, self, "has out-of-sample predictions of other classes")
+        expect(in_range(self.calibration_rows_, 0, len(predicted)), self, "has odd rows")
+        beta = self.recalibration_.beta_
+        same = beta is None or len(beta.coef_) == (1 if K == 2 else K)
+        expect(same, self, "has a last map of other classes")
+
+    def _check_restored_families(self) -> None:
+        """Check the experts against the classes and the columns."""
+        families, base, K = self.families_, self.in_base_, len(self.classes_)
+        every = [*families, *getattr(self, "bystanders_", [])]
+        width = len(self.encoder_.feature_names_out_)
+        for family in every:
+            expect(family.classes_known == K, self, "has an expert for other classes")
+            space = getattr(family, "space_", None)
+            same = space is None or len(space.center_) == width + K * space.with_model
+            expect(same, self, "has an expert for other columns")
+        expect(len(base) == len(families) and any(base), self, "has no global maps")
+        basic = [family for family, part in zip(families, base, strict=True) if part]
+        empty = any(isinstance(family, ZeroWeightExperts) for family in basic)
+        expect(not empty, self, "has a global map that says nothing")
+        voters = [family.codes_ for family in every if isinstance(family, ProximityFamily)]
+        same = all(len(self.calibration_rows_) == len(codes) for codes in voters)
+        expect(same, self, "does not know its items")
+        n_experts = sum(len(family.names) for family in families)
+        expect(len(self.weights_) == 1 + n_experts, self, "has no weight per expert")
 
 
 def _blocks(n_rows: int) -> Iterator[slice]:

@@ -14,6 +14,8 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from hetcal._stored import stored
+from hetcal._stored.fields import flag, instance, text
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration.base import GlobalCalibrator
 from hetcal.data import CalibrationSet, Folds, Scores, out_of_sample
@@ -36,6 +38,11 @@ class Family(BaseEstimator, ABC):
     @abstractmethod
     def names(self) -> tuple[str, ...]:
         """One name per expert."""
+
+    @property
+    def classes_known(self) -> int:
+        """Number of classes of a fitted family, to be checked after loading."""
+        return self.n_classes_
 
     @abstractmethod
     def fit(self, items: CalibrationSet) -> Self:
@@ -61,6 +68,15 @@ class Family(BaseEstimator, ABC):
         return list(out_of_sample(learn, folds, items.n_items))
 
 
+@stored(
+    {
+        "name": text,
+        "calibrator": instance(GlobalCalibrator),
+        "in_base": flag,
+        "may_join_base": flag,
+        "map_": instance(GlobalCalibrator, "classes_", "input_kind_"),
+    }
+)
 class GlobalFamily(Family):
     """One global map; out-of-sample predictions are cross-fitted."""
 
@@ -81,6 +97,11 @@ class GlobalFamily(Family):
     def names(self) -> tuple[str, ...]:
         """The name of the map."""
         return (self.name,)
+
+    @property
+    def classes_known(self) -> int:
+        """Number of classes."""
+        return len(self.map_.classes_)
 
     def fit(self, items: CalibrationSet) -> Self:
         """Fit the map."""

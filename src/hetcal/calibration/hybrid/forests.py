@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from hetcal._stored import expect, stored
+from hetcal._stored.checks import check_codes, check_weight
+from hetcal._stored.fields import (
+    MOST_CLASSES,
+    flag,
+    instance,
+    integers,
+    is_number,
+    numbers,
+    probabilities,
+    whole,
+)
+from hetcal._stored.leaves import leaf_bytes, leaves, pack_leaves, unpacked
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration.hybrid.families import Family, shares
 from hetcal.calibration.hybrid.space import LogSpace
@@ -20,6 +34,17 @@ from hetcal.calibration.out_of_sample_support import (
 from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.data import out_of_sample as predicted_by_fold
 from hetcal.kernels import forest as kernel
+
+_STORED = {
+    "with_model": flag,
+    "space_": instance(LogSpace, "center_"),
+    "forest_": instance(kernel.Forest),
+}
+
+
+def _is_powers(value: Any) -> bool:
+    good = isinstance(value, tuple | list) and 0 < len(value) <= 64
+    return good and all(is_number(power, 0, 1000) for power in value)
 
 
 class ForestFamily(Family):
@@ -53,10 +78,29 @@ class ForestFamily(Family):
         )
         self.leaves_ = kernel.apply(self.forest_, Z, self.n_jobs)
 
+    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
+        # Which tree has seen which item is asked by the fit alone.
+        return state | {"forest_": replace(self.forest_, in_bag=None)}
+
+    def _check_restored(self) -> None:
+        same = self.forest_.n_features == len(self.space_.center_)
+        expect(same, self, "has a forest of other columns")
+
     def _suffix(self) -> str:
         return "" if self.with_model else "-x"
 
 
+@stored(
+    _STORED
+    | {
+        "powers": _is_powers,
+        "leaves_": leaves,
+        "codes_": integers(None, low=0, high=MOST_CLASSES),
+        "weight_": numbers(None, low=0.0),
+        "n_classes_": whole(2, MOST_CLASSES),
+    },
+    derived={"index_": None},
+)
 class ProximityFamily(ForestFamily):
     """Votes weighted by powers of the proximity in an extra-trees forest."""
 
@@ -176,7 +220,32 @@ class ProximityFamily(ForestFamily):
             for power in self.powers
         ]
 
+    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
+        packed = {"leaves_": pack_leaves(self.forest_, self.leaves_)}
+        return super()._to_stored(state) | packed
 
+    @classmethod
+    def _from_stored(cls, state: dict[str, Any]) -> dict[str, Any]:
+        return unpacked(cls, state, kernel.Forest)
+
+    @staticmethod
+    def _bytes_needed(state: dict[str, Any]) -> int:
+        forest = state.get("forest_")
+        trees = forest.n_trees if isinstance(forest, kernel.Forest) else 0
+        by_class = 8 * (trees + 1) * int(state.get("n_classes_", 0))  # shared leaves by class
+        return by_class + leaf_bytes(state.get("leaves_", ()))
+
+    def _restore(self) -> None:
+        self.index_ = kernel.build_index(self.forest_.n_leaves, self.leaves_)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        n = len(self.leaves_)
+        check_codes(self, self.codes_, n, self.n_classes_)
+        check_weight(self, self.weight_, n)
+
+
+@stored(_STORED | {"mass_": instance(kernel.LeafMass)}, derived={"leaves_": None})
 class ForestVoteFamily(ForestFamily):
     """The forest's own vote: what retraining a random forest would give."""
 
@@ -199,6 +268,18 @@ class ForestVoteFamily(ForestFamily):
     def names(self) -> tuple[str, ...]:
         """The size of the smallest leaf."""
         return (f"forest-leaf{self.min_samples_leaf}{self._suffix()}",)
+
+    @property
+    def classes_known(self) -> int:
+        """Number of classes."""
+        return self.mass_.n_classes
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        same = self.mass_.n_leaves == self.forest_.n_leaves
+        expect(same, self, "has leaf sums of another forest")
+        frequencies = probabilities(*self.mass_.values.shape)(self.mass_.values)
+        expect(frequencies, self, "has leaves with no frequencies")
 
     def fit(self, items: CalibrationSet) -> Self:
         """Grow the forest and keep the class frequencies of the items each leaf was grown on."""

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from hetcal._compat import threadpool_limits
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import LARGEST, flag, instance, number, numbers, probabilities
 from hetcal._typing import Matrix
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
 from hetcal.calibration.hybrid.space import LogSpace
@@ -26,6 +28,19 @@ _BLOCK_ROWS = 2048
 _N_FOLDS = 5
 
 
+@stored(
+    {
+        "with_model": flag,
+        "space_": instance(LogSpace, "center_"),
+        "width_": number(0, LARGEST),
+        "landmarks_": numbers(None, None),
+        "coef_": numbers(None, None),
+        "map_": instance(GlobalFamily, "map_"),
+        "frequencies_": probabilities(None),
+    },
+    may_lack=("map_", "frequencies_"),
+    derived={"left_out_": None},
+)
 class KernelFamily(Family):
     r"""Gaussian kernel least squares with exact leave-one-out predictions.
 
@@ -52,6 +67,21 @@ class KernelFamily(Family):
     def names(self) -> tuple[str, ...]:
         """One kernel machine."""
         return ("kernel" if self.with_model else "kernel-x",)
+
+    @property
+    def classes_known(self) -> int:
+        """Number of classes."""
+        return self.coef_.shape[1]
+
+    def _check_restored(self) -> None:
+        width, K = len(self.space_.center_), self.classes_known
+        expect(self.landmarks_.shape[1] == width, self, "has items of other columns")
+        expect(len(self.coef_) == len(self.landmarks_), self, "has wrong coefficients")
+        if self.with_model:
+            start = hasattr(self, "map_") and self.map_.classes_known == K
+        else:
+            start = hasattr(self, "frequencies_") and len(self.frequencies_) == K
+        expect(start, self, "does not know where to start")
 
     def fit(self, items: CalibrationSet) -> Self:
         """Choose width and ridge on some of the items, then fit all."""

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from hetcal._compat import neighbour_search
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import flag, instance, is_number, is_whole, numbers
 from hetcal._typing import Matrix
 from hetcal.calibration.hybrid.families import Family, shares
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.data import CalibrationSet, Folds, Scores
 
 
+def _is_votes(value: Any) -> bool:
+    good = isinstance(value, tuple | list) and 0 < len(value) <= 64
+    return good and all(
+        isinstance(vote, tuple | list)
+        and len(vote) == 2
+        and is_whole(vote[0], 1)
+        and is_number(vote[1], 0, 1000)
+        for vote in value
+    )
+
+
+@stored(
+    {
+        "votes": _is_votes,
+        "logs": flag,
+        "space_": instance(LogSpace, "center_"),
+        "index_": instance(NearestNeighbors),
+        "onehot_": numbers(None, None, low=0.0),
+    }
+)
 class NeighbourFamily(Family):
     """The nearest items in standardised [X, p] or [X, log p], weighted by distance.
 
@@ -53,6 +75,16 @@ class NeighbourFamily(Family):
         with neighbour_search():
             near = self.index_.kneighbors(n_neighbors=self._most(1))
         return self._votes(*near)
+
+    @property
+    def classes_known(self) -> int:
+        """Number of classes."""
+        return self.onehot_.shape[1]
+
+    def _check_restored(self) -> None:
+        n, width = self.index_._fit_X.shape
+        expect(len(self.onehot_) == n, self, "does not have one label per item")
+        expect(width == len(self.space_.center_), self, "has items of other columns")
 
     def _most(self, left_out: int) -> int:
         return min(max(k for k, _ in self.votes), self.onehot_.shape[0] - left_out)

@@ -7,6 +7,8 @@ from typing import Self
 
 import numpy as np
 
+from hetcal._stored import stored
+from hetcal._stored.fields import LARGEST, instance, number, optional
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration.beta import BetaCalibration
 from hetcal.data import CalibrationSet, Folds, Scores, out_of_sample
@@ -19,6 +21,12 @@ _FLOOR = 1e-9
 _LEAST_LIKELIHOOD = 1e-6
 
 
+@stored(
+    {
+        "inverse_temperature_": number(0, LARGEST),
+        "beta_": optional(instance(BetaCalibration, "coef_", "intercept_")),
+    }
+)
 class Recalibration:
     """A temperature, then a beta map if its cross-fitted log loss is better beyond noise.
 

@@ -10,13 +10,26 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import has_fit_parameter
 
 from hetcal._compat import threadpool_limits
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import (
+    MOST_CLASSES,
+    flag,
+    in_range,
+    instance,
+    is_array,
+    one_of,
+    optional,
+    text,
+    whole,
+)
 from hetcal._typing import Matrix
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.crossfit import fit_weighted
+from hetcal.calibration.hybrid.boosted_trees import BoostedTrees
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.data import CalibrationSet, Folds, Scores
-from hetcal.kernels.boosting import Boosting
+from hetcal.kernels.boosting import AdditiveTrees, Boosting
 
 _BOOSTING: dict[str, dict[str, Any]] = {
     "boosting": {
@@ -76,6 +89,18 @@ class ModelFamily(Family):
         return self.fitted_.predict_proba(Z)
 
 
+_STORED = {"n_classes_": whole(2, MOST_CLASSES), "space_": instance(LogSpace, "center_")}
+
+
+@stored(
+    _STORED
+    | {
+        "fitted_": optional(instance(BoostedTrees)),
+        "name": text,
+        "known_": lambda value: is_array(value, "b", (None,)),
+    },
+    may_lack=("space_", "known_"),
+)
 class BoostingFamily(ModelFamily):
     """Gradient boosting on [X, log p]: what retraining a boosted model would give."""
 
@@ -98,11 +123,26 @@ class BoostingFamily(ModelFamily):
         with threadpool_limits(1, user_api="openmp"):
             return model.fit(Z[:, self.known_], items.codes, sample_weight=items.unequal_counts)
 
+    def _check_restored(self) -> None:
+        trees = self.fitted_
+        if trees is None:  # all items were of one class
+            return
+        expect(in_range(trees.classes_, 0, self.n_classes_), self, "has odd classes")
+        known: Any = getattr(self, "known_", None)
+        expect(hasattr(self, "space_"), self, "has no space")
+        good = is_array(known, "b", (len(self.space_.center_),))
+        expect(good, self, "does not know its columns")
+        expect(int(known.sum()) == trees.n_features, self, "has trees of other columns")
+
     def _ask(self, Z: Matrix) -> Matrix:
         with threadpool_limits(1, user_api="openmp"):
             return super()._ask(Z[:, self.known_])
 
 
+@stored(
+    _STORED | {"with_model": flag, "fitted_": optional(instance(AdditiveTrees))},
+    may_lack=("space_",),
+)
 class WideBoostingFamily(ModelFamily):
     """Gradient boosting for hundreds of columns, of which each tree sees a few."""
 
@@ -128,7 +168,24 @@ class WideBoostingFamily(ModelFamily):
         options: dict[str, Any] = {"seed": self.seed, "n_jobs": self.n_jobs}
         return Boosting().fit(Z, items.codes, weight=items.counts, **options)
 
+    def _check_restored(self) -> None:
+        trees = self.fitted_
+        if trees is None:  # all items were of one class
+            return
+        expect(hasattr(self, "space_"), self, "has no space")
+        expect(in_range(trees.classes_, 0, self.n_classes_), self, "has odd classes")
+        expect(in_range(trees.column, 0, len(self.space_.center_)), self, "has other columns")
 
+
+@stored(
+    {
+        "name": text,
+        "calibrator": instance(BaseCalibrator),
+        "kind": one_of("y_proba", "logits"),
+        "n_classes_": whole(2, MOST_CLASSES),
+        "fitted_": optional(instance(BaseCalibrator, "classes_")),
+    }
+)
 class CalibratorFamily(Family):
     """Another calibrator; out of sample by itself where it can, else cross-fitted."""
 
@@ -168,6 +225,12 @@ class CalibratorFamily(Family):
             else getattr(self.fitted_, "out_of_sample_proba_", None)
         )
         return self.cross_fitted(items, folds) if own is None else [np.asarray(own)]
+
+    def _check_restored(self) -> None:
+        inner = self.fitted_
+        if inner is not None:
+            expect(len(inner.classes_) == self.n_classes_, self, "has other classes")
+            expect(inner.input_kind_ == self.kind, self, "has a calibrator of other input")
 
     def _output(self, scores: Scores) -> dict[str, Any]:
         return {self.kind: scores.log_proba if self.kind == "logits" else scores.proba}

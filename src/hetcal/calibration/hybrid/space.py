@@ -6,10 +6,21 @@ from typing import Self
 
 import numpy as np
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import LARGEST, flag, numbers
 from hetcal._typing import Matrix
 from hetcal.data import CalibrationSet, Scores
 
 
+@stored(
+    {
+        "logs": flag,
+        "with_model": flag,
+        "metric": flag,
+        "center_": numbers(None),
+        "spread_": numbers(None, low=1 / LARGEST),
+    }
+)
 class LogSpace:
     """[X, standardised log p] or [X, p]; with ``metric`` every column standardised and no NaN."""
 
@@ -35,6 +46,9 @@ class LogSpace:
         """Return items in this space."""
         Z = (self._joined(features, scores) - self.center_) / self.spread_
         return np.nan_to_num(Z) if self.metric else Z
+
+    def _check_restored(self) -> None:
+        expect(len(self.spread_) == len(self.center_), self, "has a wrong spread_")
 
     def _joined(self, features: Matrix, scores: Scores) -> Matrix:
         if not self.with_model:

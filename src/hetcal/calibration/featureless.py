@@ -13,6 +13,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import instance, whole
 from hetcal.calibration.base import GlobalCalibrator
 from hetcal.calibration.hybrid.calibrator import HybridCalibrator
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
@@ -22,13 +24,13 @@ from hetcal.calibration.hybrid.retrained import (
     CalibratorFamily,
     WideBoostingFamily,
 )
+from hetcal.calibration.hybrid.zero_weight import ZeroWeightExperts, without_zero_weight
 from hetcal.calibration.preserving import LabelPreserving
 from hetcal.calibration.similarity import SimilarityCalibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
+from hetcal.data import CalibrationSet
 from hetcal.kernels import forest as kernel
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
-from hetcal.monitor import SupportMonitor
-from hetcal.persistence.silent import SilentFamily, without_silent
 from hetcal.similarity.base import BaseSimilarity, Matrix
 from hetcal.similarity.combined import CombinedSimilarity
 from hetcal.similarity.forest import ForestProximity, LeafSimilarity
@@ -39,7 +41,7 @@ _KNOWS_NO_FEATURES = (
     ProximityFamily,
     BoostingFamily,
     WideBoostingFamily,
-    SilentFamily,
+    ZeroWeightExperts,
 )
 
 
@@ -50,6 +52,13 @@ def _not_available(what: str) -> NoReturn:
     )
 
 
+@stored(
+    {
+        "forest_": instance(kernel.Forest),
+        "mass_": instance(kernel.LeafMass),
+        "n_items_": whole(1, 1 << 40),
+    }
+)
 class LeafSums(BaseSimilarity):
     """A forest with the class weights in its leaves: enough for the vote of everyone."""
 
@@ -69,6 +78,15 @@ class LeafSums(BaseSimilarity):
     mass_: kernel.LeafMass
     n_items_: int
     accepts_missing = True
+
+    @property
+    def n_columns_(self) -> int:
+        """Number of columns that are compared."""
+        return self.forest_.n_features
+
+    def _check_restored(self) -> None:
+        same = self.mass_.n_leaves == self.forest_.n_leaves
+        expect(same, self, "has leaf sums of another forest")
 
     def vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
         """Let everyone vote."""
@@ -126,26 +144,15 @@ class LeafSums(BaseSimilarity):
         _not_available("Adding calibration items")
 
 
-class _Forgetful:
+class FeaturesStripped:
     """What both kinds share: no word about calibration items, until they are fitted anew."""
 
     features_forgotten_: bool
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        y_proba: Any = None,
-        logits: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Any:
+    def fit_set(self, items: CalibrationSet) -> Any:
         """Fit to new items, which are known then."""
         self.features_forgotten_ = False
-        return super().fit(  # type: ignore[misc]
-            X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
-        )
+        return super().fit_set(items)  # type: ignore[misc]
 
     def evidence(self, X: Any, **options: Any) -> Any:
         """List the calibration items behind a prediction, where they are known."""
@@ -154,7 +161,7 @@ class _Forgetful:
         return super().evidence(X, **options)  # type: ignore[misc]
 
 
-class FeaturelessSimilarityCalibrator(_Forgetful, SimilarityCalibrator):
+class FeaturelessSimilarityCalibrator(FeaturesStripped, SimilarityCalibrator):
     """A :class:`hetcal.SimilarityCalibrator` that was saved with ``forget_features=True``."""
 
     def extend(self, X: Any, y: Any, **options: Any) -> Any:
@@ -164,7 +171,7 @@ class FeaturelessSimilarityCalibrator(_Forgetful, SimilarityCalibrator):
         return super().extend(X, y, **options)
 
 
-class FeaturelessHybridCalibrator(_Forgetful, HybridCalibrator):
+class FeaturelessHybridCalibrator(FeaturesStripped, HybridCalibrator):
     """A :class:`hetcal.HybridCalibrator` that was saved with ``forget_features=True``."""
 
 
@@ -175,8 +182,6 @@ def forget_features(calibrator: Any) -> Any:
     """
     if isinstance(calibrator, GlobalCalibrator):
         return calibrator
-    if isinstance(calibrator, SupportMonitor):
-        return _forget_in_monitor(calibrator)
     if isinstance(calibrator, LocallyCalibratedClassifier | LabelPreserving):
         copied = copy.copy(calibrator)
         copied.calibrator_ = forget_features(calibrator.calibrator_)
@@ -186,18 +191,6 @@ def forget_features(calibrator: Any) -> Any:
     if isinstance(calibrator, SimilarityCalibrator):
         return _forget_similarity(calibrator)
     raise TypeError(f"hetcal.save cannot tell what {type(calibrator).__name__} knows of features.")
-
-
-def _forget_in_monitor(monitor: SupportMonitor) -> SupportMonitor:
-    if monitor.scorer_.distance is not None and monitor.scorer_.distance.holds_items:
-        raise ValueError(
-            "forget_features: SupportMonitor(distance='nearest') compares with the features of "
-            "remembered items. Save it without forget_features, or use distance='isolation'."
-        )
-    copied, copied.scorer_ = copy.copy(monitor), copy.copy(monitor.scorer_)
-    copied.calibrator_ = copied.scorer_.calibrator = forget_features(monitor.calibrator_)
-    copied.calibrator = copied.calibrator_
-    return copied
 
 
 def keeps_leaf_numbers(calibrator: Any) -> bool:
@@ -229,7 +222,7 @@ def _forget_similarity(calibrator: SimilarityCalibrator) -> SimilarityCalibrator
             "of the calibration items, so they cannot be forgotten. Save it without "
             "forget_features, or fit with similarity='forest'."
         )
-    copied = _forgetful_copy(FeaturelessSimilarityCalibrator, calibrator)
+    copied = _stripped_copy(FeaturelessSimilarityCalibrator, calibrator)
     copied._honest = calibrator.out_of_sample_proba_  # cannot be computed any more later
     calibrator.out_of_sample_support()  # nor can this
     copied._honest_support = calibrator._honest_support
@@ -251,8 +244,8 @@ def _forget_leaves(similarity: LeafSimilarity, calibrator: SimilarityCalibrator)
 
 
 def _forget_hybrid(calibrator: HybridCalibrator) -> HybridCalibrator:
-    copied = _forgetful_copy(FeaturelessHybridCalibrator, calibrator)
-    copied.families_ = [_forget_family(family) for family in without_silent(calibrator)]
+    copied = _stripped_copy(FeaturelessHybridCalibrator, calibrator)
+    copied.families_ = [_forget_family(family) for family in without_zero_weight(calibrator)]
     return copied
 
 
@@ -271,7 +264,7 @@ def _forget_family(family: Family) -> Family:
     return family
 
 
-def _forgetful_copy(cls: type, value: Any) -> Any:
+def _stripped_copy(cls: type, value: Any) -> Any:
     copied: Any = object.__new__(cls)
     copied.__dict__.update(value.__dict__)
     copied.features_forgotten_ = True

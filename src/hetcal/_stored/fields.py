@@ -17,6 +17,12 @@ Field = Callable[[Any], bool]
 
 #: Far beyond every fitted number, and sums and products of a few of them stay finite.
 LARGEST = 1e100
+#: The columns that a table may have.
+MOST_FEATURES = 1_000_000
+#: The items that a calibration set may have.
+MOST_ITEMS = 1 << 40
+#: The classes that a problem may have.
+MOST_CLASSES = 1 << 24
 #: A classifier's probabilities may come from single precision: its rounding is no mistake.
 _ONE = 1 + 1e-5
 _SCALARS = (bool, int, float, str, type(None), np.generic)
@@ -88,6 +94,11 @@ def flag(value: Any) -> bool:
 def text(value: Any) -> bool:
     """Take text."""
     return isinstance(value, str)
+
+
+def column_names(value: Any) -> bool:
+    """Take the names of columns: an array of text."""
+    return isinstance(value, np.ndarray) and value.dtype == object and all(map(text, value))
 
 
 def table(value: Any) -> bool:

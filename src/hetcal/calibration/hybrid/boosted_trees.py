@@ -10,25 +10,33 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from hetcal.kernels.boosting import AdditiveTrees
-from hetcal.persistence.fields import (
+from hetcal._stored import expect, stored
+from hetcal._stored.checks import check_trees
+from hetcal._stored.fields import (
+    MOST_CLASSES,
     anything,
-    in_range,
     integers,
     is_array,
     numbers,
     rising,
-    within,
 )
-from hetcal.persistence.forests import MOST_CLASSES, check_trees
-from hetcal.persistence.spec import Spec, expect, plain
 
 Matrix = NDArray[np.float64]
 
 _MOST_TREES = 1_000_000
-_MOST_COLUMNS = 10_000_000
 
 
+_NODES = ("feature", "threshold", "left", "right", "missing_left", "tree_offset", "n_features")
+
+
+@stored(
+    dict.fromkeys(_NODES, anything)
+    | {
+        "value": numbers(None),
+        "baseline": numbers(None),
+        "classes_": integers(None, low=0, high=MOST_CLASSES),
+    }
+)
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
     """The trees of a fitted ``HistGradientBoostingClassifier``; predicts the same to the bit.
@@ -127,63 +135,16 @@ class BoostedTrees:
             walking = walking[self.left[node[walking]] >= 0]
         return node
 
-
-def _check(trees: BoostedTrees) -> None:
-    n = len(trees.left)
-    for name, kind in {"feature": "i", "left": "i", "right": "i", "missing_left": "u"}.items():
-        expect(is_array(getattr(trees, name), kind, (n,)), trees, f"has a wrong {name}")
-    expect(is_array(trees.threshold, "f", (n,)), trees, "has a wrong threshold")
-    expect(not np.isnan(trees.threshold).any(), trees, "has thresholds that are no number")
-    expect(len(trees.value) == n, trees, "has a wrong value")
-    expect(np.size(trees.tree_offset) <= _MOST_TREES, trees, "has too many trees")
-    check_trees(trees, trees.feature, trees.left, trees.right, trees.tree_offset, trees.n_features)
-    K = len(trees.classes_)
-    expect(K >= 2 and rising(trees.classes_, strictly=True), trees, "has wrong classes")
-    expect(len(trees.baseline) == (1 if K == 2 else K), trees, "has a wrong baseline")
-    expect((len(trees.tree_offset) - 1) % len(trees.baseline) == 0, trees, "lacks trees")
-
-
-def _check_complete(trees: AdditiveTrees) -> None:
-    K = len(trees.classes_)
-    expect(K >= 2 and rising(trees.classes_, strictly=True), trees, "has wrong classes")
-    S = 1 if K == 2 else K
-    expect(len(trees.start) == S, trees, "has wrong first scores")
-    column: Any = trees.column
-    good = is_array(column, "i", (None, S, None)) and column.dtype == np.int32
-    expect(good and in_range(column, 0, _MOST_COLUMNS), trees, "has wrong columns")
-    T, _, n_nodes = column.shape
-    # Complete trees have one node less than a power of two.
-    expect(0 < n_nodes < 1 << 16 and n_nodes & (n_nodes + 1) == 0, trees, "has odd trees")
-    expect(T * S <= _MOST_TREES, trees, "has too many trees")
-    expect(trees.threshold.shape == (T, S, n_nodes), trees, "has wrong thresholds")
-    expect(trees.value.shape == (T, S, n_nodes + 1), trees, "has wrong values")
-
-
-def _thresholds(value: Any) -> bool:
-    """Take 64-bit numbers, also infinite ones: behind these nothing is ever found."""
-    return is_array(value, "f", (None, None, None)) and (
-        value.dtype == np.float64 and within(value, -np.inf, np.inf)
-    )
-
-
-_CLASSES = integers(None, low=0, high=MOST_CLASSES)
-_NODES = ("feature", "threshold", "left", "right", "missing_left", "tree_offset", "n_features")
-_BOOSTED = {"value": numbers(None), "baseline": numbers(None), "classes_": _CLASSES}
-_COMPLETE = {
-    "classes_": _CLASSES,
-    "start": numbers(None),
-    "column": anything,
-    "threshold": _thresholds,
-    "value": numbers(None, None, None),
-}
-
-SPECS = [
-    plain(BoostedTrees, dict.fromkeys(_NODES, anything) | _BOOSTED, check=_check),
-    plain(AdditiveTrees, _COMPLETE, check=_check_complete),
-]
-#: Of scikit-learn's own model the trees are stored; what is loaded is a :class:`BoostedTrees`.
-AS_TREES = Spec(
-    BoostedTrees,
-    lambda model: SPECS[0].pack(BoostedTrees.from_sklearn(model)),
-    SPECS[0].unpack,
-)
+    def _check_restored(self) -> None:
+        n = len(self.left)
+        for name, kind in {"feature": "i", "left": "i", "right": "i", "missing_left": "u"}.items():
+            expect(is_array(getattr(self, name), kind, (n,)), self, f"has a wrong {name}")
+        expect(is_array(self.threshold, "f", (n,)), self, "has a wrong threshold")
+        expect(not np.isnan(self.threshold).any(), self, "has thresholds that are no number")
+        expect(len(self.value) == n, self, "has a wrong value")
+        expect(np.size(self.tree_offset) <= _MOST_TREES, self, "has too many trees")
+        check_trees(self, self.feature, self.left, self.right, self.tree_offset, self.n_features)
+        K = len(self.classes_)
+        expect(K >= 2 and rising(self.classes_, strictly=True), self, "has wrong classes")
+        expect(len(self.baseline) == (1 if K == 2 else K), self, "has a wrong baseline")
+        expect((len(self.tree_offset) - 1) % len(self.baseline) == 0, self, "lacks trees")

@@ -1,4 +1,4 @@
-"""Experts of the hybrid without a say: their names stay in a file, what they learned does not."""
+"""Experts of weight zero: their names stay in a file, what they learned does not."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from hetcal._stored import stored
+from hetcal._stored.fields import MOST_CLASSES, flag, text, whole
 from hetcal._typing import Matrix
-from hetcal.calibration.hybrid.calibrator import HybridCalibrator
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.data import Scores
-from hetcal.persistence.fields import flag, text, whole
-from hetcal.persistence.forests import MOST_CLASSES
-from hetcal.persistence.spec import plain
 
 _MOST_EXPERTS = 64
 
 
-class SilentFamily(Family):
+def _names(value: Any) -> bool:
+    good = isinstance(value, tuple) and 0 < len(value) <= _MOST_EXPERTS
+    return good and all(map(text, value))
+
+
+@stored({"experts": _names, "with_model": flag, "n_classes": whole(2, MOST_CLASSES)})
+class ZeroWeightExperts(Family):
     """Stands for experts whose weight in the blend is zero.
 
     Parameters
@@ -41,20 +45,25 @@ class SilentFamily(Family):
         return tuple(self.experts)
 
     @property
+    def classes_known(self) -> int:
+        """Number of classes."""
+        return self.n_classes
+
+    @property
     def uses_model(self) -> bool:  # type: ignore[override]
         """Whether these experts looked at the classifier's probabilities."""
         return self.with_model
 
     def fit(self, problem: Any) -> NoReturn:
         """Refuse."""
-        raise ValueError("SilentFamily only stands for experts that were left out of a file.")
+        raise ValueError("ZeroWeightExperts only stands for experts that were left out of a file.")
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
         """Have nothing to say."""
         return [np.full(scores.proba.shape, np.nan) for _ in self.experts]
 
 
-def without_silent(calibrator: HybridCalibrator) -> list[Family]:
+def without_zero_weight(calibrator: Any) -> list[Family]:
     """Return the families of a hybrid, with placeholders for those that no prediction asks."""
     families = list(calibrator.families_)
     say = iter(np.asarray(calibrator.weights_)[1:] * calibrator.share_)
@@ -63,18 +72,5 @@ def without_silent(calibrator: HybridCalibrator) -> list[Family]:
     for place, (family, in_base) in enumerate(zip(families, calibrator.in_base_, strict=True)):
         weights = [next(say) for _ in family.names]
         if not (max(weights) > 0 or in_base or family is proximity):
-            families[place] = SilentFamily(tuple(family.names), bool(family.uses_model), K)
+            families[place] = ZeroWeightExperts(tuple(family.names), bool(family.uses_model), K)
     return families
-
-
-def _names(value: Any) -> bool:
-    good = isinstance(value, tuple) and 0 < len(value) <= _MOST_EXPERTS
-    return good and all(map(text, value))
-
-
-SPECS = [
-    plain(
-        SilentFamily,
-        {"experts": _names, "with_model": flag, "n_classes": whole(2, MOST_CLASSES)},
-    )
-]

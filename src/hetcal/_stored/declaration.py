@@ -1,0 +1,89 @@
+"""What a class declares about its stored form.
+
+Beside the fields that :func:`stored` takes, a class may have these methods. But for the last,
+none of them is called for an estimator that is not fitted: that one is a setting, and of no use
+where a fitted one is needed.
+
+``_to_stored(self, state)``
+    Returns the state that goes into the file.
+``_from_stored(cls, state)``
+    Class method. Returns the state that the attributes get.
+``_restore(self)``
+    Computes again what was not stored.
+``_check_restored(self)``
+    Raises (:func:`expect`) where the parts do not fit together. Everything that compiled code uses
+    as an index is looked at before.
+``_bytes_needed(state)``
+    Static method. Returns the bytes that the object takes beyond its state, when it is made and
+    when it predicts for the first time. Charged before either happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hetcal._exceptions import FileFormatError
+from hetcal._stored.fields import Field
+
+C = TypeVar("C", bound=type)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What the attributes of a stored object may hold.
+
+    Attributes
+    ----------
+    fields : mapping of str to callable
+        From an attribute to its predicate (:mod:`hetcal._stored.fields`). The constructor's
+        parameters need no mention as long as they are plain settings. Nothing else may stand in a
+        file.
+    may_lack : collection of str
+        Fields that not every fitted object has.
+    derived : mapping
+        Attributes that are not stored, and what they are after loading.
+    """
+
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    may_lack: Collection[str] = ()
+    derived: Mapping[str, Any] = field(default_factory=dict)
+
+
+def stored(
+    fields: Mapping[str, Field] | None = None,
+    *,
+    may_lack: Collection[str] = (),
+    derived: Mapping[str, Any] | None = None,
+) -> Callable[[C], C]:
+    """Declare what of a class is stored; see :class:`Declaration`.
+
+    Examples
+    --------
+    >>> from hetcal._stored.fields import number
+    >>> @stored({"slope_": number(0, 100)})
+    ... class Line:
+    ...     pass
+    >>> Line._stored.fields["slope_"](-1)
+    False
+    """
+    declaration = Declaration(dict(fields or {}), tuple(may_lack), dict(derived or {}))
+
+    def declare(cls: C) -> C:
+        cls._stored = declaration  # type: ignore[attr-defined]
+        return cls
+
+    return declare
+
+
+def exactly(state: dict[str, Any], names: Collection[str], who: Any) -> None:
+    """Raise unless a state has these parts and no others."""
+    expect(set(state) == set(names), who, "has other parts")
+
+
+def expect(holds: Any, who: Any, what: str) -> None:
+    """Raise unless a condition holds."""
+    if not holds:
+        name = who.__name__ if isinstance(who, type) else type(who).__name__
+        raise FileFormatError(f"The file's {name} {what}.")
