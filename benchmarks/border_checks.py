@@ -1,9 +1,12 @@
-"""Processor time of the kernels of two versions of hetcal, side by side.
+"""Cost of the kernels of two versions of hetcal, side by side, in time or in instructions.
 
-Shows what a change of the compiled core costs, for example its checks of what it is given: both
-versions do the same work in turn, each in a process of its own, and the least time of each counts.
+Shows what a change of the compiled core costs, for example its checks of what it is given. Both
+versions do the same work, each in a process of its own. The least processor time of each counts;
+or, where a machine is too busy for differences of a percent, the instructions that Valgrind sees,
+which are the same in every run.
 
     python benchmarks/border_checks.py --before ../older/src --after src
+    python benchmarks/border_checks.py --before ../older/src --after src --instructions
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -81,54 +86,105 @@ def seconds(work: Callable[[], object], at_least: float = 0.02) -> float:
     return taken / calls
 
 
+def repeated(work: Callable[[], object], calls: int) -> None:
+    """Do the work that often, for somebody else to count."""
+    for _ in range(calls):
+        work()
+
+
 def serve() -> None:
-    """Time the task that each line of the input names."""
+    """Do the task that each line of the input names: time it, or do it as often as it says."""
     ready = tasks()
+    print("ready", flush=True)
     for line in sys.stdin:
-        print(json.dumps(seconds(ready[json.loads(line)])), flush=True)
+        name, calls = json.loads(line)
+        answer = repeated(ready[name], calls) if calls else seconds(ready[name])
+        print(json.dumps(answer), flush=True)
 
 
 class Version:
     """A version of hetcal in a process of its own."""
 
-    def __init__(self, source: Path) -> None:
+    def __init__(self, source: Path, *under: str) -> None:
+        fixed = {"HETCAL_CORE": "native", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--serve"],
-            env={**os.environ, "PYTHONPATH": str(source.resolve()), "HETCAL_CORE": "native"},
+            [*under, sys.executable, __file__, "--serve"],
+            env={**os.environ, "PYTHONPATH": str(source.resolve()), **fixed},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
+        self.process.stdout.readline()
 
-    def seconds(self, name: str) -> float:
-        """Have the task timed there."""
-        self.process.stdin.write(json.dumps(name) + "\n")
+    def do(self, name: str, calls: int = 0) -> float:
+        """Have the task done there, or timed."""
+        self.process.stdin.write(json.dumps([name, calls]) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
+
+    def cost(self, name: str) -> float:
+        """Return the processor time of a call in microseconds."""
+        return 1e6 * self.do(name)
+
+
+class CountedVersion(Version):
+    """A version of hetcal whose instructions Valgrind counts, once everything is prepared."""
+
+    def __init__(self, source: Path) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.counts = Path(self.folder.name) / "counts"
+        options = ["--quiet", "--instr-atstart=no", f"--callgrind-out-file={self.counts}"]
+        super().__init__(source, "valgrind", "--tool=callgrind", *options)
+        self.control("--instr=on")
+
+    def control(self, order: str) -> None:
+        """Tell Valgrind what to do."""
+        subprocess.run(
+            ["callgrind_control", order, str(self.process.pid)], check=True, capture_output=True
+        )
+
+    def counted(self, name: str, calls: int) -> int:
+        """Return the instructions of so many calls, and of reading the order for them."""
+        self.do(name, calls)
+        self.control("--dump")
+        newest = max(self.counts.parent.glob("counts.*"), key=lambda path: int(path.suffix[1:]))
+        return int(re.search(r"^(?:totals|summary): (\d+)", newest.read_text(), re.M)[1])
+
+    def cost(self, name: str) -> float:
+        """Return the instructions of a call in thousands."""
+        first = self.counted(name, 1)  # which does what is done once
+        calls = 1 if first > 10_000_000 else 30
+        return (self.counted(name, 2 * calls) - self.counted(name, calls)) / calls / 1000
+
+
+def compare(before: Version, after: Version, only: str, rounds: int) -> None:
+    """Print the least cost of each task."""
+    print(f"{'':32s}{'before':>10s}{'after':>10s}{'change':>9s}")
+    for name in filter(lambda name: only in name, tasks()):
+        costs = [(before.cost(name), after.cost(name)) for _ in range(rounds)]
+        least = np.min(costs, axis=0)
+        shown = "".join(f"{cost:9.0f} " for cost in least)
+        print(f"{name:32s}{shown}{least[1] / least[0] - 1:+8.1%}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--before", type=Path, help="source folder of one version, built in place")
     parser.add_argument("--after", type=Path, help="and of the other")
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=20, help="of which the least time counts")
+    parser.add_argument(
+        "--instructions", action="store_true", help="count thousands of instructions (Valgrind)"
+    )
     parser.add_argument("--only", default="", help="only tasks whose name holds this")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        return serve()
-    before, after = Version(options.before), Version(options.after)
-    print(f"{'':32s}{'before':>10s}{'after':>10s}{'change':>9s}")
-    total = np.zeros(2)
-    for name in tasks():
-        if options.only not in name:
-            continue
-        times = [(before.seconds(name), after.seconds(name)) for _ in range(options.rounds)]
-        least = np.min(times, axis=0)
-        total += np.log(least)
-        shown = "".join(f"{1e6 * t:9.0f} " for t in least)
-        print(f"{name:32s}{shown}{least[1] / least[0] - 1:+8.1%}   (microseconds)", flush=True)
-    return None
+        serve()
+        return
+    kind = CountedVersion if options.instructions else Version
+    print("thousands of instructions" if options.instructions else "microseconds")
+    rounds = 1 if options.instructions else options.rounds
+    compare(kind(options.before), kind(options.after), options.only, rounds)
 
 
 if __name__ == "__main__":
