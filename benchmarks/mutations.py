@@ -111,6 +111,9 @@ def first_failure(names: Iterable[str], folder: Path) -> str | None:
             return "no end"
         status, failed = receive.recv()
     except EOFError:
+        process.join()
+        if process.exitcode >= 0:  # pytest gave up itself, which says nothing about the mutation
+            raise RuntimeError(f"pytest could not run {told}: its process ended early.") from None
         return "the end of the process"
     finally:
         process.join()
