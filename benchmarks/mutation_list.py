@@ -780,20 +780,6 @@ _DATA = [
         "test_a_large_group_finds_a_fold_of_its_own",
     ),
     _bug(
-        "data: more folds than items",
-        "make",
-        "% min(n_folds, n_items)",
-        "% n_folds",
-        "test_folds_are_balanced_whole_and_repeatable",
-    ),
-    _bug(
-        "data: more folds than groups",
-        "make",
-        "np.zeros(min(n_folds, sizes.shape[0]), dtype=np.int64)",
-        "np.zeros(n_folds, dtype=np.int64)",
-        "test_folds_are_balanced_whole_and_repeatable",
-    ),
-    _bug(
         "data: a fold trains on itself",
         "__iter__",
         "self.number != fold",
