@@ -9,6 +9,7 @@ applied to the copy in turn, and its tests run.
     python benchmarks/mutations.py --list          # only check that each can still be applied
 
 A mutation that cannot be applied any more, or a test that is gone, is an error: rewrite it.
+``tests/test_mutation_list.py`` says so on the day.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -38,15 +40,16 @@ _FORK = get_context("fork")
 _LIBRARIES = ("pandas", "polars", "pyarrow", "scipy.stats", "sklearn.ensemble")
 
 
-def find_place(mutation: Mutation, package: Path) -> tuple[Path, int, int]:
-    """Return the file and the span of the fragment, which must be there exactly once."""
+def apply(mutation: Mutation, package: Path) -> tuple[Path, str]:
+    """Return the file that the mutation changes, and its text after; the file stays as it is."""
     # Spaces and line breaks may differ, since formatting does.
-    parts = map(re.escape, mutation.fragment.split())
-    pattern = re.compile(r"\s*".join(parts))
+    pattern = re.compile(r"\s*".join(map(re.escape, mutation.fragment.split())))
     places = [
-        (path, start + match.start(), start + match.end())
-        for path in sorted(package.rglob("*.py"))
-        for start, source in _functions(path.read_text(encoding="utf-8"), mutation.function)
+        (path, text, start + match.start(), start + match.end())
+        for path, text in _texts(package)
+        if f"def {mutation.function}(" in text or not mutation.function
+        if pattern.search(text)  # much faster than to parse every file
+        for start, source in _functions(text, mutation.function)
         for match in pattern.finditer(source)
     ]
     if len(places) != 1:
@@ -54,15 +57,22 @@ def find_place(mutation: Mutation, package: Path) -> tuple[Path, int, int]:
             f"{mutation.name}: expected {mutation.fragment!r} once in functions called "
             f"{mutation.function!r}; found it {len(places)} times. Rewrite the mutation."
         )
-    return places[0]
+    path, text, start, end = places[0]
+    after = text[:start] + mutation.instead + text[end:]
+    ast.parse(after)
+    return path, after
+
+
+@cache
+def _texts(folder: Path) -> list[tuple[Path, str]]:
+    """Return all Python files in a folder, as they were when first asked for."""
+    return [(path, path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py"))]
 
 
 def _functions(text: str, name: str) -> list[tuple[int, str]]:
     """Return where functions of this name begin, and their source; "" is the whole module."""
     if not name:
         return [(0, text)]
-    if f"def {name}(" not in text:
-        return []
     starts = [0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -79,11 +89,9 @@ def find_tests(names: Iterable[str]) -> list[str]:
     told = []
     for name in names:
         if name.endswith(".py"):
-            found = [str(path) for path in TESTS.rglob(name)]
+            found = [str(path) for path, _ in _texts(TESTS) if path.name == name]
         else:
-            defined = re.compile(rf"^def {name}\(", re.MULTILINE)
-            files = sorted(path for path in TESTS.rglob("*.py") if defined.search(path.read_text()))
-            found = [f"{path}::{name}" for path in files]
+            found = [f"{path}::{name}" for path, text in _texts(TESTS) if f"\ndef {name}(" in text]
         if not found:
             raise LookupError(f"There is no test {name!r}. Write it, or name another.")
         told += found
@@ -103,6 +111,9 @@ def first_failure(names: Iterable[str], folder: Path) -> str | None:
             return "no end"
         status, failed = receive.recv()
     except EOFError:
+        process.join()
+        if process.exitcode >= 0:  # pytest gave up itself, which says nothing about the mutation
+            raise RuntimeError(f"pytest could not run {told}: its process ended early.") from None
         return "the end of the process"
     finally:
         process.join()
@@ -141,10 +152,8 @@ class _FirstFailure:
 
 def killer(mutation: Mutation, folder: Path) -> str | None:
     """Apply the mutation to the copy, run its tests, take it back; return which test failed."""
-    path, start, end = find_place(mutation, folder)
+    path, after = apply(mutation, folder)
     before = path.read_text(encoding="utf-8")
-    after = before[:start] + mutation.instead + before[end:]
-    ast.parse(after)
     try:
         path.write_text(after, encoding="utf-8")
         return first_failure(mutation.tests, folder)
@@ -166,7 +175,7 @@ def main() -> int:
         ignored = shutil.ignore_patterns("__pycache__", "*.cpp", "*.hpp")
         shutil.copytree(ROOT / "src" / "hetcal", folder / "hetcal", ignore=ignored)
         for mutation in chosen:
-            path, *_ = find_place(mutation, folder)
+            path, _ = apply(mutation, folder)
             find_tests(mutation.tests)
             if options.list:
                 print(f"{mutation.name:50} {path.relative_to(folder)}")

@@ -73,6 +73,13 @@ def test_rows_without_weight_do_not_count():
     assert find_column_order(y, P, np.ones(200)).class_of.tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_the_scale_of_weights_does_not_matter_for_the_order(scale):
+    _, y, P = reversed_items()
+    weight = scale * np.random.default_rng(0).uniform(0.5, 1.5, 200)
+    assert find_column_order(y, P, weight).class_of.tolist() == [1, 0]
+
+
 def test_a_model_that_is_only_a_little_worse_than_chance_is_let_through():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2, 5000)

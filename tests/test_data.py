@@ -1,5 +1,7 @@
 """The calibration set, its folds, and the one loop that predicts out of sample."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -64,6 +66,43 @@ def test_items_of_weight_zero_leave_no_trace_in_the_encoding():
     assert items.features("impute")[1, 0] == 100.0
 
 
+def test_each_way_of_treating_missing_values_has_its_own_encoding():
+    X = np.array([[1.0], [np.nan], [3.0]])
+    items = CalibrationSet.check(X, [0, 1, 0], y_proba=np.full((3, 2), 0.5), caller="test")
+    part = items.take(np.array([1, 2]))
+    for missing, value in {"keep": np.nan, "impute": 2.0}.items():
+        np.testing.assert_array_equal(items.features(missing)[:, 0], [1, value, 3])
+        np.testing.assert_array_equal(part.features(missing)[:, 0], [value, 3])
+
+
+def test_another_output_comes_with_its_own_scores():
+    items = checked()
+    logits = np.random.default_rng(5).normal(size=(40, 3))
+    other = items.with_output(logits, "logits")
+    again = CalibrationSet.check(items.X, items.labels, logits=logits, caller="test")
+    np.testing.assert_array_equal(other.scores.log_proba, again.scores.log_proba)
+    np.testing.assert_array_equal(other.proba, again.proba)
+    assert other.zero_floor is None
+    assert items.with_output(items.output, "y_proba").zero_floor == items.zero_floor
+
+
+def reversed_columns(**named):
+    """Return how many warnings a model gets whose columns are exchanged."""
+    codes = np.arange(200) % 2
+    P = np.where(codes[:, None] == [0, 1], 0.1, 0.9)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        CalibrationSet.check(None, codes, y_proba=P, caller="test", **named)
+    return len(caught)
+
+
+def test_weights_and_groups_reach_the_look_at_the_order_of_columns():
+    assert reversed_columns() == 1
+    assert reversed_columns(sample_weight=np.arange(200) < 8) == 0  # too few to tell
+    assert reversed_columns(groups=np.arange(200) % 8) == 0
+    assert reversed_columns(order_is_known=True) == 0
+
+
 def test_folds_are_balanced_whole_and_repeatable():
     groups = np.repeat(np.arange(30), np.random.default_rng(0).integers(1, 9, 30))
     folds = Folds.make(len(groups), 5, seed=3, groups=groups)
@@ -75,6 +114,20 @@ def test_folds_are_balanced_whole_and_repeatable():
     )
     assert (Folds.make(100, 5, seed=0).number != Folds.make(100, 5, seed=1).number).any()
     assert len(Folds.make(3, 5, seed=0)) == 3
+    assert len(Folds.make(4, 5, seed=0, groups=np.array([0, 0, 1, 1]))) == 2
+
+
+def test_a_large_group_finds_a_fold_of_its_own():
+    sizes = [1] * 10 + [10]
+    groups = np.repeat(np.arange(11), sizes)
+    for seed in range(5):
+        assert np.bincount(Folds.make(20, 2, seed=seed, groups=groups).number).tolist() == [10, 10]
+
+
+def test_folds_of_a_part_are_numbered_anew():
+    folds = Folds(np.array([0, 1, 2, 0, 1, 2])).take(np.array([2, 3, 5]))
+    assert [test.tolist() for _, test in folds] == [[1], [0, 2]]
+    assert len(folds) == 2
 
 
 def test_every_item_is_predicted_once_by_those_that_have_not_seen_it():

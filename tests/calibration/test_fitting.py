@@ -1,0 +1,136 @@
+"""Any calibrator on a checked set: what reaches it, and what it may be asked about."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+from hetcal import TemperatureScaling, get_calibrator
+from hetcal.calibration.fitting import cross_fitted, fitted_to, out_of_sample_proba
+from hetcal.calibration.hybrid.forests import ProximityFamily
+from hetcal.calibration.out_of_sample_support import support_of_new_groups
+from hetcal.data import CalibrationSet, Folds
+from hetcal.datasets import make_hidden_heterogeneity
+
+
+def items_of(n=60, **named):
+    data = make_hidden_heterogeneity(n, random_state=0)
+    return CalibrationSet.check(data.X, data.y, y_proba=data.y_proba, caller="test", **named)
+
+
+class Remembering(BaseEstimator):
+    """Says of an item whether it, or one of its group, was learned from."""
+
+    def __init__(self, classes=None):
+        self.classes = classes
+
+    def fit(self, X, y, *, y_proba, sample_weight=None, groups=None):
+        self.known_ = set(np.asarray(X)[:, 0].tolist())
+        self.got_ = {"y": y, "sample_weight": sample_weight, "groups": groups}
+        return self
+
+    def predict_proba(self, X, *, y_proba):
+        known = np.array([x in self.known_ for x in np.asarray(X)[:, 0].tolist()], dtype=float)
+        return np.column_stack([1 - known, known])
+
+
+class Plain(Remembering):
+    """Takes neither weights nor groups."""
+
+    def fit(self, X, y, *, y_proba):
+        return super().fit(X, y, y_proba=y_proba)
+
+
+def test_a_calibrator_of_a_user_gets_what_its_fit_takes():
+    weight, groups = np.linspace(1, 2, 60), np.arange(60) // 3
+    data = make_hidden_heterogeneity(60, random_state=0)
+    items = CalibrationSet.check(
+        data.X,
+        np.array(["a", "b"])[data.y],
+        y_proba=data.y_proba[:, ::-1],
+        classes=["b", "a"],
+        sample_weight=weight,
+        groups=groups,
+        caller="test",
+    )
+    fitted = fitted_to(Remembering(), items)
+    np.testing.assert_array_equal(fitted.got_["y"], items.labels)
+    np.testing.assert_array_equal(fitted.got_["sample_weight"], weight)
+    np.testing.assert_array_equal(fitted.got_["groups"], items.groups)
+    assert list(fitted.classes) == ["b", "a"]
+    assert fitted_to(Plain(), items).got_["sample_weight"] is None
+
+
+def test_a_fit_that_a_subclass_changed_is_the_one_that_counts():
+    class Careful(TemperatureScaling):
+        def fit(self, X, y, **named):
+            self.was_here_ = True
+            return super().fit(X, y, **named)
+
+    assert fitted_to(Careful(), items_of()).was_here_
+
+
+def test_cross_fitted_predictions_are_those_of_a_loop():
+    items = items_of()
+    folds = Folds.make(60, 5, seed=0)
+    expected = np.empty((60, 2))
+    for train, test in folds:
+        fitted = get_calibrator("platt").fit(None, items.labels[train], y_proba=items.proba[train])
+        expected[test] = fitted.predict_proba(y_proba=items.proba[test])
+    found = cross_fitted(get_calibrator("platt"), items)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(cross_fitted(get_calibrator("platt"), items, folds), found)
+
+
+def test_cross_fitting_keeps_groups_whole():
+    data = make_hidden_heterogeneity(20, random_state=0)
+    rows = np.repeat(np.arange(20), 3)
+    items = CalibrationSet.check(
+        data.X[rows], data.y[rows], y_proba=data.y_proba[rows], groups=rows, caller="test"
+    )
+    assert (cross_fitted(Remembering(), items)[:, 1] == 0).all()
+
+
+def test_out_of_sample_predictions_are_never_of_items_learned_from():
+    items = items_of()
+    assert (out_of_sample_proba(fitted_to(Remembering(), items), items)[:, 1] == 0).all()
+    own = fitted_to(get_calibrator("swc"), items)
+    np.testing.assert_array_equal(out_of_sample_proba(own, items), own.out_of_sample_proba_)
+
+
+def test_a_class_of_weight_zero_is_no_class():
+    codes, fold = np.array([0, 1, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 1])
+    weight = np.array([1.0, 0, 1, 1, 1, 1])  # the first fold holds nothing but zeros that count
+    items = CalibrationSet.check(
+        None, codes, y_proba=np.full((6, 2), 0.5), sample_weight=weight, caller="test"
+    )
+    found = cross_fitted(TemperatureScaling(), items, Folds(fold))
+    assert np.isnan(found[3:]).all()
+    assert np.isfinite(found[:3]).all()
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_support_grows_as_fast_as_it_was_seen_to(power):
+    """Support of n items that grows as a power of n, and twice as fast where it is high."""
+    groups = np.arange(1000)
+    base = np.where(groups < 500, 1.0, 10.0) + groups / 1000
+    powers = np.where(groups < 500, power / 2, power)
+
+    def support(folds):
+        share = np.empty(1000)
+        for train, test in folds:
+            share[test] = len(train) / 1000
+        return base * share**powers, share
+
+    found = support_of_new_groups(support, groups)
+    away = np.abs(groups - 500) > 100  # between low and high there is a bend
+    np.testing.assert_allclose(found[away], base[away], rtol=0.01)
+
+
+def test_support_without_a_fold_knows_its_share_of_weight():
+    weight = np.where(np.arange(60) < 20, 8.0, 1.0)
+    items = items_of(sample_weight=weight)
+    folds = Folds((np.arange(60) < 20).astype(np.int64))
+    _, share = ProximityFamily(n_estimators=2)._support_without_fold(items, folds)
+    np.testing.assert_allclose(share, np.where(weight > 1, 0.2, 0.8))
