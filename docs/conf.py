@@ -21,7 +21,7 @@ html_title = f"hetcal {version}"
 html_static_path = ["_static"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
-myst_heading_anchors = 2
+myst_heading_anchors = 3
 
 # What a room exports (its __all__) is its reference page; nothing is listed by hand.
 autosummary_generate = True
