@@ -114,3 +114,16 @@ def test_metrics_refuse_masks(name):
     for given in ((masked(Y), P), (Y, masked(P))):
         with pytest.raises(ValueError, match="masked values"):
             metric(*given)
+
+
+def test_masks_in_a_list_of_rows_are_seen_too():
+    hidden, missing = masked_features()
+    np.testing.assert_array_equal(masked_as_missing(list(hidden)), missing)
+    np.testing.assert_array_equal(FeatureEncoder().fit_transform(list(hidden)), missing)
+    with pytest.raises(ValueError, match=r"y_proba has 5 row\(s\) with masked values"):
+        hetcal.SimilarityCalibrator().fit(X, Y, y_proba=list(masked(P)))
+
+
+def test_masked_objects_are_missing_values():
+    hidden, missing = masked_features()
+    np.testing.assert_array_equal(FeatureEncoder().fit_transform(hidden.astype(object)), missing)

@@ -465,3 +465,28 @@ def test_a_damaged_page_of_our_own_parquet_is_noticed(tmp_path):
     path.write_bytes(content)
     with pytest.raises(InputError, match="cannot be read"):
         read_table(path)
+
+
+def _text_that_lies_elsewhere(n):
+    starts = np.full(n + 1, 2**30, dtype=np.int32)
+    starts[0], starts[-1] = 0, n  # pyarrow looks at these two only
+    return pa.Array.from_buffers(
+        pa.string(), n, [None, pa.py_buffer(starts), pa.py_buffer(b"a" * n)]
+    )
+
+
+def _levels_that_are_not_there(n):
+    places = pa.py_buffer(np.full(n, 2**30, dtype=np.int32))
+    kind = pa.dictionary(pa.int32(), pa.string())
+    return pa.DictionaryArray.from_buffers(kind, n, [None, places], pa.array(["a", "b"]))
+
+
+@pytest.mark.parametrize("column", [_text_that_lies_elsewhere, _levels_that_are_not_there])
+@pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_an_arrow_file_that_points_outside_itself_is_refused(tmp_path, column, opened):
+    table = pa.table({"g": column(20)})
+    path = tmp_path / "crafted.arrow"
+    with path.open("wb") as file, opened(file, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InputError, match=r"crafted\.arrow cannot be read"):
+        read_table(path)

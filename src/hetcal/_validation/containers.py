@@ -41,6 +41,7 @@ def column_names(data: Any) -> list[str] | None:
 
 def as_array(data: Any, name: str) -> NDArray:
     """Return ``data`` as a dense numpy array, whatever container it comes in."""
+    data = _with_masks(data)
     if isinstance(data, np.ndarray):
         _refuse_masked(data, name)
         return np.asarray(data)
@@ -63,13 +64,23 @@ def masked_as_missing(X: Any) -> Any:
     array([[ 1.,  2.],
            [ 3., nan]])
     """
+    X = _with_masks(X)
     if not isinstance(X, np.ma.MaskedArray):
         return X
     if not np.ma.is_masked(X):
         return np.asarray(X)
     if X.dtype.kind in "biuf":
         return np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
-    return np.ma.filled(X.astype(object), None)
+    values = np.array(X, dtype=object)
+    values[np.ma.getmaskarray(X)] = None  # which np.ma.filled takes for "some value of this type"
+    return values
+
+
+def _with_masks(data: Any) -> Any:
+    """Return a list of which parts are masked as one array: NumPy would drop the masks."""
+    if isinstance(data, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in data):
+        return np.ma.array(data)
+    return data
 
 
 def _refuse_masked(array: NDArray, name: str) -> None:
