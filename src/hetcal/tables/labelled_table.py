@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal.data import CalibrationSet
 from hetcal.tables.roles import TableRoles
+
+if TYPE_CHECKING:
+    from hetcal.data import CalibrationSet
 
 
 @dataclass
@@ -93,6 +95,8 @@ class LabelledTable:
     @cached_property
     def items(self) -> CalibrationSet:
         """The items as a calibration set, checked once."""
+        from hetcal.data import CalibrationSet  # which loads scikit-learn
+
         return CalibrationSet.check(
             self.X, self.y, classes=self.classes, caller="hetcal", **self.arguments
         )
