@@ -123,6 +123,7 @@ def test_only_declared_dependencies_are_required():
     names = {re.match(r"[\w-]+", requirement).group() for requirement in declared}
     assert names == {
         "numpy", "scipy", "scikit-learn", "joblib", "pandas", "narwhals", "typer", "rich", "jinja2",
+        "filelock",
     }  # fmt: skip
     assert not [requirement for requirement in declared if "<" in requirement], "no upper caps"
 
