@@ -177,10 +177,10 @@ def test_percentages_are_noticed_and_divided_on_request():
     table = loans()
     expected = read(table).output
     table[["p_no", "p_yes"]] *= 100
-    with pytest.raises(InputError, match="hold percentages.*--percent"):
+    with pytest.raises(InputError, match="holds? percentages.*--percent"):
         read(table)
     np.testing.assert_allclose(read(table, percent=True).output, expected)
-    with pytest.raises(InputError, match="hold percentages.*--percent"):
+    with pytest.raises(InputError, match="holds? percentages.*--percent"):
         read(table, proba="p_yes", positive="yes")
     table["p_yes"] = table["p_yes"].map("{:.12f}%".format)
     table["p_no"] = table["p_no"].map("{:.12f} %".format)

@@ -29,6 +29,7 @@ from hetcal.tables.confidence import (
     RIGHT,
     match_of_labels,
     of_second_class,
+    predicted_but_no_label,
     refuse_confidence,
     refuse_proba_of_one_class,
     right_or_wrong,
@@ -150,6 +151,7 @@ def read_labelled(
         if not drop_missing:
             refuse_no_prediction(texts, answers, predicted)
         two = None if being_right else two_classes(texts, answers)
+        strange = predicted_but_no_label(texts, answers)
         if two is None:
             texts = right_or_wrong(texts, answers)
         else:
@@ -157,6 +159,7 @@ def read_labelled(
                 refuse_proba_of_one_class(answers, given, two, columns[0])
             given = of_second_class(answers, given, two, predicted)
         match, being_right = match_of_labels(texts, two), two is None
+        match.notes.extend(strange)
     notes = list(match.notes)
     kept = _kept_rows(texts, match, given, columns, drop_missing=drop_missing, notes=notes)
     frame = frame[kept]

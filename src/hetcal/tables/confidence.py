@@ -62,6 +62,25 @@ def right_or_wrong(labels: Texts, predicted: Texts) -> list[str | None]:
     return [None if a is None or b is None else RIGHT if a == b else WRONG for a, b in pairs]
 
 
+def predicted_but_no_label(labels: Texts, predicted: Texts) -> list[str]:
+    """Return a note where some predictions are classes that no row has: all of them are wrong.
+
+    Examples
+    --------
+    >>> predicted_but_no_label(["1", "2"], ["0", "2"])
+    ["'0' is predicted in 1 of 2 rows, but no row has this label: such predictions count as wrong."]
+    """
+    known = set(_spellings(labels))
+    strange = [text for text in predicted if spelled_alike(text) not in {None, *known}]
+    if not strange:
+        return []
+    named = listed(sorted(set(map(str, strange))), 5)
+    return [
+        f"{named} {'is' if len(set(strange)) == 1 else 'are'} predicted in {len(strange):,} of "
+        f"{len(predicted):,} rows, but no row has this label: such predictions count as wrong."
+    ]
+
+
 def two_classes(labels: Iterable[str | None], predicted: Iterable[str | None]) -> list[str] | None:
     """Return the two classes as the labels spell them; None where there are more.
 

@@ -50,7 +50,8 @@ def read_output(
             else "Pass --percent (percent=True), which divides by 100."
         )
         raise InputError(
-            f"{_named(columns)} hold percentages, not probabilities (up to {np.nanmax(P):.4g}). "
+            f"{_named(columns)} {'holds' if len(columns) == 1 else 'hold'} percentages, not "
+            f"probabilities (up to {np.nanmax(P):.4g}). "
             f"{remedy}"
         )
     _check_range(P, columns, first_row)
