@@ -143,7 +143,7 @@ def monitor(
                 watcher = _started(loaded, calibration, held_out, by, settings, how)
             if reset:
                 watcher.reset()
-            before = watcher.stream_.n_seen
+            before = watcher.n_seen_
             notes += watch(
                 watcher, loaded, table, by=by, leave_missing=leave_missing, how=how, say=say
             )
@@ -156,7 +156,7 @@ def monitor(
     if as_json:
         print_json(json.dumps(json.loads(watcher.to_json()) | {"notes": notes}, indent=2))
     else:
-        _show(watcher, watcher.stream_.n_seen - before, history, notes, quiet=quiet)
+        _show(watcher, watcher.n_seen_ - before, history, notes, quiet=quiet)
     if fail_on_alarm and watcher.alarm_ is not None:
         raise typer.Exit(EXIT_ALARM)
 
@@ -211,7 +211,7 @@ def _continued(
     from hetcal._exceptions import InputError
     from hetcal.io import load
     from hetcal.monitor import SupportMonitor
-    from hetcal.monitor.identity import is_extended, is_same
+    from hetcal.monitor.watched import is_extended, is_same
 
     watcher = load(history)
     if not isinstance(watcher, SupportMonitor):

@@ -82,7 +82,7 @@ def _check_same(
     source: str, loaded: LoadedModel, y: list[Any], X: Any, output: dict[str, Any]
 ) -> None:
     """Raise where a table does not hold the model's own items."""
-    from hetcal.monitor.checks import calibrator_inside, check_same_items
+    from hetcal.monitor.watched import calibrator_inside, check_same_items
 
     calibrator = calibrator_inside(loaded.calibrator)
     expected = calibrator.calibration_labels()

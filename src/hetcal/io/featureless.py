@@ -194,9 +194,8 @@ def _forget_in_monitor(monitor: SupportMonitor) -> SupportMonitor:
             "forget_features: SupportMonitor(distance='nearest') compares with the features of "
             "remembered items. Save it without forget_features, or use distance='isolation'."
         )
-    copied, copied.scorer_ = copy.copy(monitor), copy.copy(monitor.scorer_)
-    copied.calibrator_ = copied.scorer_.calibrator = forget_features(monitor.calibrator_)
-    copied.calibrator = copied.calibrator_
+    copied = copy.copy(monitor)
+    copied.calibrator = copied.calibrator_ = forget_features(monitor.calibrator_)
     return copied
 
 
