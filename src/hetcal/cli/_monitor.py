@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from hetcal.monitor import SupportMonitor
 
 EXIT_ALARM = 3
-_TESTS, _REFERENCE = "Tests", "What is usual"
+_TESTS, _REFERENCE = "Tests", "Reference items"
 _GROUPS_SHOWN = 12
-_BLIND = (
+_SUPPORT_ONLY = (
     "Support alone cannot see items far outside the data. Begin with --calibration TABLE, the "
     "table of hetcal fit, and their distance is watched too."
 )
@@ -152,7 +152,7 @@ def monitor(
 
                 save(watcher, history, metadata={"table": loaded.roles.to_dict()})
     if len(watcher.scores_) == 1:
-        notes.append(_BLIND)
+        notes.append(_SUPPORT_ONLY)
     if as_json:
         print_json(json.dumps(json.loads(watcher.to_json()) | {"notes": notes}, indent=2))
     else:
@@ -255,7 +255,7 @@ def _check_reference(
             f"{history} was begun without {option} and goes on so. Leave {option} out, or begin "
             "another file."
         )
-    notes.append(f"{history} knows what is usual already; {option} was not read again.")
+    notes.append(f"{history} holds the reference already; {option} was not read again.")
 
 
 def _show(

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hetcal._typing import Matrix, Vector
 
@@ -71,7 +72,7 @@ class Martingale:
 
         Parameters
         ----------
-        p : ndarray of shape (n_scores, m)
+        p : ndarray of shape (n_scores, m), m > 0
 
         Returns
         -------
@@ -80,10 +81,17 @@ class Martingale:
         logs : ndarray of shape (n_scores, m)
             Logarithm of the whole capital of each score after each item.
         """
-        if p.shape[1] == 0:
-            return self, np.zeros(p.shape)
-        bets = [_bet(own, self.n_items, q) for own, q in zip(self.capital, p, strict=True)]
-        capital, logs = (np.stack(part) for part in zip(*bets, strict=True))
+        paid = 0.5 / (self.n_items + 1 + np.arange(p.shape[1]) + _PATIENCE)
+        reserve = self.capital[:, :1] + np.cumsum(np.log1p(-paid))
+        entering = np.hstack([self.capital[:, :1], reserve[:, :-1]])
+        entering = entering + np.log(paid / len(BETTING_FUNCTIONS))
+        growth = np.cumsum(np.log(betting_values(p)), axis=1)
+        # Divided by its growth so far, capital only changes by what enters before each item.
+        before = np.concatenate([np.zeros_like(growth[:, :1]), growth[:, :-1]], axis=1)
+        entered = [self.capital[:, None, 1:], entering[..., None] - before]
+        in_bets = growth + np.logaddexp.accumulate(np.concatenate(entered, axis=1), axis=1)[:, 1:]
+        logs = np.logaddexp.reduce(np.concatenate([reserve[..., None], in_bets], axis=2), axis=2)
+        capital = np.hstack([reserve[:, -1:], in_bets[:, -1]])
         return Martingale(capital, self.n_items + p.shape[1], self.n_processes), logs
 
     def merged(self, other: Martingale) -> Martingale:
@@ -100,14 +108,14 @@ class Martingale:
         return Martingale(capital, self.n_items + other.n_items, int(weights.sum()))
 
 
-def betting_values(p: Vector) -> Matrix:
-    """Return what a capital of 1 on each betting function becomes, shape (m, n_functions)."""
+def betting_values(p: Matrix) -> NDArray[np.float64]:
+    """Return what a capital of 1 on each betting function becomes; one more axis than ``p``."""
     p = np.maximum(p, _LEAST_P)
-    columns = []
+    values = []
     for kind, share, a in BETTING_FUNCTIONS:
         density = a * p ** (a - 1) if kind == "power" else a * (1 - p) ** (a - 1)
-        columns.append(1 - share + share * density)
-    return np.column_stack(columns)
+        values.append(1 - share + share * density)
+    return np.stack(values, axis=-1)
 
 
 def log_mean(logs: Matrix, weights: Vector | None = None) -> Vector:
@@ -120,18 +128,3 @@ def log_mean(logs: Matrix, weights: Vector | None = None) -> Vector:
     with np.errstate(divide="ignore"):  # a weight of zero
         share = np.log(share / share.sum())
     return np.logaddexp.reduce(logs + share.reshape(-1, *[1] * (np.ndim(logs) - 1)), axis=0)
-
-
-def _bet(capital: Vector, n_before: int, p: Vector) -> tuple[Vector, Vector]:
-    """Return one score's capital after the last item, and its whole after each."""
-    paid = 0.5 / (n_before + 1 + np.arange(len(p)) + _PATIENCE)
-    reserve = capital[0] + np.cumsum(np.log1p(-paid))
-    entering = np.concatenate([[capital[0]], reserve[:-1]])
-    entering = entering + np.log(paid / len(BETTING_FUNCTIONS))
-    growth = np.cumsum(np.log(betting_values(p)), axis=0)
-    # Divided by its growth so far, capital only changes by what enters before each item.
-    before = np.vstack([np.zeros(len(BETTING_FUNCTIONS)), growth[:-1]])
-    entered = np.vstack([capital[1:], entering[:, None] - before])
-    in_bets = growth + np.logaddexp.accumulate(entered, axis=0)[1:]
-    total = np.logaddexp.reduce(np.column_stack([reserve, in_bets]), axis=1)
-    return np.concatenate([reserve[-1:], in_bets[-1]]), total
