@@ -29,8 +29,9 @@ from sklearn.metrics import pairwise_distances
 from hetcal import SimilarityCalibrator, SupportMonitor
 from hetcal.calibration import get_calibrator
 from hetcal.datasets import load_dataset, paper_classifier
-from hetcal.monitor import evidence
-from hetcal.monitor.ranks import N_BINS, discoveries, running_p_values, unit_bins
+from hetcal.monitor.bins import N_BINS, unit_bins
+from hetcal.monitor.conformal import discoveries, running_p_values
+from hetcal.monitor.martingale import Martingale
 
 LEVEL, N_TRAIN, N_CAL, LENGTH, N_STREAMS = 0.01, 500, 3000, 600, 4
 SHARES = (0.0, 0.1, 0.5, 1.0)
@@ -137,7 +138,8 @@ class Oracle:
     def _scores(self, X: np.ndarray, P: np.ndarray) -> np.ndarray:
         rng = np.random.default_rng(0)
         reference = self.monitor.reference_
-        scores = self.monitor.scorer_.scores(X, {"y_proba": P}, reference.n_trees, rng)
+        watched, scorer = self.monitor.calibrator_, self.monitor.scorer_
+        scores = scorer.scores(watched, X, {"y_proba": P}, reference.n_trees, rng)
         return scores[: self.n_scores].T
 
     def _cells(self, scores: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -156,10 +158,10 @@ def first(over: np.ndarray) -> float:
 
 
 def ranked_delay(reference: np.ndarray, scores: np.ndarray, rng: np.random.Generator) -> float:
-    """Return the delay of the same gambler on another score in [0, 1]; low is strange."""
+    """Return the delay of the same martingale on another score in [0, 1]; low is atypical."""
     counts = np.bincount(unit_bins(reference), minlength=N_BINS).astype(np.int64)
     p = running_p_values(counts, unit_bins(scores), rng.random(len(scores)))
-    return first(evidence.play(evidence.start(), 0, p)[1] >= np.log(1 / LEVEL))
+    return first(Martingale.start(1).after(p[None])[1][0] >= np.log(1 / LEVEL))
 
 
 def confidence(P: np.ndarray) -> np.ndarray:

@@ -64,7 +64,7 @@ def test_memory_and_state_stay_flat(step):
     assert state_size(monitor) < size + 200
     assert monitor.n_seen_ == 81 * N_ITEMS
     assert len(monitor.frame()) == 30
-    assert len(monitor.named_streams_) == 5
+    assert len(monitor.counts_.streams.of_kind("by")) == 5
 
 
 @pytest.mark.slow

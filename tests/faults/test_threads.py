@@ -134,7 +134,7 @@ def test_unknown_levels_leave_the_filters_of_warnings_alone(eager):
     monitor = hetcal.SupportMonitor(swc).fit(X, y_proba=P)
     filters = list(warnings.filters)
     strange = X.assign(region="elsewhere")
-    seen = at_once(lambda i: monitor.scorer_._encoded(strange).sum())
+    seen = at_once(lambda i: monitor.scorer_._distances(strange, None, None).sum())
     assert len(set(seen)) == 1
     assert warnings.filters == filters
 
@@ -152,7 +152,7 @@ def test_updates_are_all_counted(data, watch, eager):
     at_once(update, n_calls)
     assert monitor.n_seen_ == 10 * n_calls
     assert monitor.frame()["seen"].tolist() == [10 * (i + 1) for i in range(n_calls)]
-    assert int(monitor.stream_.past[0].sum()) == 10 * n_calls
+    assert int(monitor.counts_.streams.all.past[0].sum()) == 10 * n_calls
 
 
 def test_the_first_call_may_come_from_all_threads(data, calibrators, eager):
@@ -174,7 +174,7 @@ def test_saving_beside_updates_gives_whole_states(data, watch, tmp_path, eager):
         hetcal.save(monitor, path)
         saved = hetcal.load(path)
         n = saved.n_seen_
-        assert int(saved.stream_.past[0].sum()) == n
+        assert int(saved.counts_.streams.all.past[0].sum()) == n
         assert len(saved.frame()) == n // 10
 
     at_once(work)
@@ -213,7 +213,7 @@ def test_copies_of_a_monitor_beside_updates_are_whole(data, watch, eager):
         seen = copied.n_seen_
         groups = copied.groups()
         parts = groups.loc[groups["kind"] == "class", "seen"].sum()
-        past = int(copied.stream_.past[0].sum())
+        past = int(copied.counts_.streams.all.past[0].sum())
         return [] if seen == parts == past == 10 * len(copied.frame()) else ["half a count"]
 
     def ask():
@@ -242,7 +242,7 @@ def test_shards_that_are_merged_beside_updates_all_count(data, watch, eager):
 
     in_time(count, *[lambda s=shard: monitor.merge(s) for shard in shards], count)
     assert monitor.n_seen_ == 160
-    assert int(monitor.stream_.past[0].sum()) == 160
+    assert int(monitor.counts_.streams.all.past[0].sum()) == 160
 
 
 def test_a_monitor_beside_its_own_extend_and_fit(data, eager):
@@ -285,7 +285,7 @@ def test_an_extend_of_a_monitor_that_fails_leaves_its_calibrator_too(data, watch
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr(type(monitor), "_start", fail)
+    monkeypatch.setattr("hetcal.monitor.monitor.start_streams", fail)
     for _ in range(2):
         with pytest.raises(MemoryError):
             monitor.extend(data.new.X[:9], data.new.y[:9], y_proba=data.new.y_proba[:9])

@@ -30,7 +30,10 @@ def test_no_update_of_a_history_is_lost(made, tmp_path, started):
     n_updates = N_PROCESSES * N_UPDATES
     assert monitor.n_seen_ == n_updates * N_ROWS
     assert monitor.frame()["seen"].tolist() == [N_ROWS * (i + 1) for i in range(n_updates)]
-    assert sum(s.n_seen for s in monitor.class_streams_.values()) == n_updates * N_ROWS
+    assert (
+        sum(s.n_seen for s in monitor.counts_.streams.of_kind("class").values())
+        == n_updates * N_ROWS
+    )
     assert litter(tmp_path) == []
 
 

@@ -13,6 +13,11 @@ from hetcal.monitor import window
 from hetcal.plotting import MonitorDisplay
 
 
+def stream(monitor):
+    """Return the stream of all items."""
+    return monitor.counts_.streams.all
+
+
 def feed(monitor, X, P, size=100, **more):
     """Update batch by batch."""
     for start in range(0, len(X), size):
@@ -30,9 +35,9 @@ def test_quiet_when_nothing_changes(watch, data, swc, hybrid):
             assert monitor.alarm_ is None
             table = monitor.frame()
             assert table["seen"].tolist() == [100, 200, 300, 400]
-            assert table["flagged"].sum() == monitor.stream_.n_flagged <= 14
+            assert table["flagged"].sum() == stream(monitor).n_flagged <= 14
             assert monitor.groups().set_index("name").loc["all items", "labels"] == 400
-            assert np.abs(monitor.stream_.label_z()).max() < 4
+            assert np.abs(stream(monitor).label_z()).max() < 4
 
 
 def test_support_is_blind_to_what_is_far_outside_and_the_distance_is_not(watch, data):
@@ -79,8 +84,8 @@ def test_a_new_name_is_compared_with_its_own_past(watch, data):
     monitor = watch(max_groups=3)
     names = np.array(["west", "east"])[np.arange(400) % 2]
     feed(monitor, data.new.X, data.new.y_proba, by=names)
-    assert set(monitor.named_streams_) == {"north", "south", "west"}
-    assert monitor.named_streams_["west"].base.sum() == 0
+    assert set(monitor.counts_.streams.of_kind("by")) == {"north", "south", "west"}
+    assert monitor.counts_.streams.of_kind("by")["west"].base.sum() == 0
 
 
 def test_the_window_alone_can_tell(watch, data):
@@ -120,7 +125,7 @@ def test_tables_logits_and_empty_batches(data):
     monitor = hetcal.SupportMonitor(swc).fit(table, logits=logits)
     items = monitor.update(table[:7], logits=logits[:7], y=[data.cal.y[0], None, *[np.nan] * 5])
     assert len(items) == 7
-    assert monitor.stream_.labels.n == 1
+    assert stream(monitor).labels.n == 1
     assert len(monitor.update(table[:0], logits=logits[:0])) == 0
     assert monitor.frame()["items"].tolist() == [7]
 
@@ -149,12 +154,19 @@ def test_files_without_features(watch, data, tmp_path):
     np.testing.assert_array_equal(loaded.p_values(X, y_proba=P), monitor.p_values(X, y_proba=P))
 
 
+def _spoil(part, **values):
+    """Change a part that does not change otherwise."""
+    for name, value in values.items():
+        object.__setattr__(part, name, value)
+
+
 def _spoil_counts(monitor):
-    monitor.stream_.past = monitor.stream_.past.astype(np.float64)
+    _spoil(stream(monitor), past=stream(monitor).past.astype(np.float64))
 
 
 def _spoil_capital(monitor):
-    monitor.stream_.capital = np.full_like(monitor.stream_.capital, np.nan)
+    martingale = stream(monitor).martingale
+    _spoil(martingale, capital=np.full_like(martingale.capital, np.nan))
 
 
 def _spoil_landmarks(monitor):
@@ -162,11 +174,12 @@ def _spoil_landmarks(monitor):
 
 
 def _spoil_trees(monitor):
-    monitor.reference_.n_trees = [np.full(3, 2)] * 2
+    _spoil(monitor.reference_, n_trees=[np.full(3, 2)] * 2)
 
 
 def _spoil_alarms(monitor):
-    monitor.alarms_ = [{"time": "now", "who": "me", "test": "a", "score": "b"}]
+    alarm = {"time": "now", "who": "me", "test": "a", "score": "b"}
+    _spoil(monitor.counts_.alarms, raised=[alarm])
 
 
 def _spoil_rate(monitor):
@@ -174,7 +187,7 @@ def _spoil_rate(monitor):
 
 
 def _spoil_history(monitor):
-    monitor.history_ = np.full((1, 13), np.inf)
+    _spoil(monitor.counts_.history, rows=np.full((1, 13), np.inf))
 
 
 @pytest.mark.parametrize(
@@ -204,19 +217,19 @@ def test_merging_adds_counts_and_averages_evidence(watch, data):
     shards = [watch() for _ in range(3)]
     for number, shard in enumerate(shards):
         shard.update(X[number::3], y_proba=P[number::3], by=data.new_by[number::3])
-    evidence = [np.exp(shard.stream_.log_evidence) for shard in shards]
+    evidence = [np.exp(stream(shard).martingale.log_value) for shard in shards]
     whole = watch().update(X, y_proba=P)
     merged = watch()  # an empty start counts for nothing
     for shard in shards:
         merged.merge(shard)
     assert merged.n_seen_ == 400
     assert merged.groups()["seen"].tolist()[0] == 400
-    assert np.exp(merged.stream_.log_evidence) == pytest.approx(np.mean(evidence))
+    assert np.exp(stream(merged).martingale.log_value) == pytest.approx(np.mean(evidence))
     assert len(merged.frame()) == 3
-    assert abs(merged.stream_.n_flagged - whole["flag"].sum()) <= 6
+    assert abs(stream(merged).n_flagged - whole["flag"].sum()) <= 6
     tree = shards[0].merge(shards[1].merge(shards[2]))
-    assert tree.stream_.log_evidence == pytest.approx(merged.stream_.log_evidence)
-    np.testing.assert_array_equal(tree.stream_.past, merged.stream_.past)
+    assert stream(tree).martingale.log_value == pytest.approx(stream(merged).martingale.log_value)
+    np.testing.assert_array_equal(stream(tree).past, stream(merged).past)
 
 
 def test_merging_needs_one_reference(watch, hybrid):
@@ -234,6 +247,21 @@ def test_wrong_labels_are_refused_before_anything_is_counted(watch, data):
             monitor.update(data.new.X, y_proba=data.new.y_proba, y=labels)
     assert monitor.n_seen_ == 0
     assert monitor.frame().empty
+
+
+def test_an_update_that_fails_counts_nothing(watch, data, monkeypatch):
+    """The labels are compared last; where that fails, the items are not counted either."""
+    monitor = watch()
+    before = monitor.counts_
+
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(type(monitor.calibrator_), "predict_proba", fail)
+    with pytest.raises(MemoryError):
+        monitor.update(data.new.X, y_proba=data.new.y_proba, y=data.new.y)
+    assert monitor.counts_ is before
+    assert (monitor.n_seen_, monitor.groups()["seen"].sum(), len(monitor.frame())) == (0, 0, 0)
 
 
 def test_reset_keeps_counts(watch, data):
@@ -303,7 +331,7 @@ def test_state_is_bounded(watch, data):
         monitor.update(X, y_proba=P, by=list("abcde"))
     assert len(monitor.frame()) == 20
     assert monitor.frame()["seen"].iloc[-1] == 300
-    assert all(len(tail) <= 100 for tail in monitor.stream_.tails)
+    assert all(len(tail) <= 100 for tail in stream(monitor).window.tails)
 
 
 def test_json_is_json(watch, data):
@@ -389,7 +417,7 @@ def test_groups_share_the_rate_of_false_alarms(watch, data):
 def test_scores_share_the_rate_of_the_window(watch, data, distance):
     monitor = watch(distance=distance, window=50)
     monitor.update(data.new.X[:50], y_proba=data.new.y_proba[:50])
-    largest = max(tail.sum() for tail in monitor.stream_.tails)
+    largest = max(tail.sum() for tail in stream(monitor).window.tails)
     rate = monitor.alarm_rate / 2 / len(monitor.scores_)
     assert monitor.frame()["window"][0] == pytest.approx(
         largest / window.bound(50, monitor.horizon, rate)

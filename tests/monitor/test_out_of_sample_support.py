@@ -10,7 +10,7 @@ from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.similarity import ForestProximity
 
 
-def test_honest_support_is_that_of_a_loop(swc):
+def test_out_of_sample_support_is_that_of_a_loop(swc):
     support, n_trees = swc.out_of_sample_support(return_n_trees=True)
     leaves, in_bag = swc.similarity_.leaves_, swc.similarity_.forest_.in_bag
     for item in (0, 17, 499):

@@ -9,9 +9,18 @@ import numpy as np
 import pytest
 
 import hetcal
-from hetcal.monitor import merging
+from hetcal.monitor.origins import MOST_ORIGINS, Origins
 from hetcal.monitor.shards import ShardCounts
 from hetcal.persistence import specs_monitor
+
+
+def stream(monitor):
+    """Return the stream of all items."""
+    return monitor.counts_.streams.all
+
+
+def log_bound(monitor):
+    return monitor._alarm_rule().log_bound()
 
 
 def halves(data, n=2):
@@ -28,16 +37,19 @@ def updated(monitor, n=2, *, data, shift=0.0):
 def test_a_shard_begins_empty_and_leaves_the_monitor_alone(watch, data):
     monitor = watch()
     monitor.update(data.new.X, y_proba=data.new.y_proba)
-    evidence, past = monitor.stream_.log_evidence, monitor.stream_.past.copy()
+    evidence, past = (
+        stream(monitor).martingale.log_value,
+        stream(monitor).past.copy(),
+    )
     shard = monitor.shard(0, 3)
     assert (shard.n_seen_, len(shard.frame()), shard.alarms_) == (0, 0, [])
-    assert shard.stream_.log_evidence == pytest.approx(0.0)
+    assert stream(shard).martingale.log_value == pytest.approx(0.0)
     shard.update(data.new.X + 4.0, y_proba=data.new.y_proba, by=["new"] * 400)
-    assert (monitor.n_seen_, monitor.stream_.log_evidence) == (400, evidence)
-    np.testing.assert_array_equal(monitor.stream_.past, past)
+    assert (monitor.n_seen_, stream(monitor).martingale.log_value) == (400, evidence)
+    np.testing.assert_array_equal(stream(monitor).past, past)
     assert monitor.alarm_ is None
-    assert "new" not in monitor.named_streams_
-    assert shard.stream_.base is monitor.stream_.base
+    assert "new" not in monitor.counts_.streams.of_kind("by")
+    assert stream(shard).base is stream(monitor).base
 
 
 def test_a_shard_counts_as_a_monitor_with_its_seed_does(watch, data):
@@ -66,8 +78,8 @@ def test_shards_draw_their_own_numbers_and_the_same_again(watch, data):
 def test_the_alarm_rate_is_divided(watch):
     monitor = watch(alarm_rate=0.04)
     shard = monitor.shard(0, 10)
-    assert shard._log_bound() == pytest.approx(monitor._log_bound() + np.log(20))
-    assert shard._window_bound() > monitor._window_bound()
+    assert log_bound(shard) == pytest.approx(log_bound(monitor) + np.log(20))
+    assert shard._alarm_rule().window_bound() > monitor._alarm_rule().window_bound()
     assert shard.alarm_rate == monitor.alarm_rate
 
 
@@ -75,14 +87,14 @@ def test_merged_into_the_monitor_shards_add_to_what_it_had(watch, data):
     monitor = watch()
     before = monitor.update(data.new.X, y_proba=data.new.y_proba)
     shards = updated(monitor, data=data)
-    capital = [np.exp(m.stream_.log_evidence) for m in (monitor, *shards)]
-    flagged = [m.stream_.n_flagged for m in shards]
+    capital = [np.exp(stream(m).martingale.log_value) for m in (monitor, *shards)]
+    flagged = [stream(m).n_flagged for m in shards]
     tree = shards[0].merge(shards[1])
     monitor.merge(tree)
     assert monitor.n_seen_ == 800
-    assert monitor.stream_.n_flagged == before["flag"].sum() + sum(flagged)
-    assert np.exp(monitor.stream_.log_evidence) == pytest.approx(np.mean(capital))
-    assert monitor.stream_.n_shards == 3
+    assert stream(monitor).n_flagged == before["flag"].sum() + sum(flagged)
+    assert np.exp(stream(monitor).martingale.log_value) == pytest.approx(np.mean(capital))
+    assert stream(monitor).martingale.n_processes == 3
 
 
 def test_merging_raises_nothing_that_no_shard_has_raised(watch, data):
@@ -104,16 +116,18 @@ def test_counts_travel_without_calibrator_and_reference(watch, data):
     X, P, _ = halves(data)[0]
     names = np.repeat(["north", "new"], len(X) // 2)
     shard.update(X, y_proba=P, by=names, y=data.new.y[::2])
-    sent = pickle.dumps(ShardCounts.taken(shard, 2))
+    sent = pickle.dumps(ShardCounts.from_shard(shard, 2))
     assert len(sent) < len(pickle.dumps(shard)) / 2
-    back = pickle.loads(sent).given_to(monitor)
+    back = pickle.loads(sent).to_shard(monitor)
     assert back.groups().equals(shard.groups())
     assert back.frame().equals(shard.frame())
     assert back.alarms_ == shard.alarms_
-    for mine, theirs in zip(back._streams(), shard._streams(), strict=True):
+    assert list(back.counts_.streams.by_group) == list(shard.counts_.streams.by_group)
+    for group, theirs in shard.counts_.streams.by_group.items():
+        mine = back.counts_.streams.by_group[group]
         np.testing.assert_array_equal(mine.base, theirs.base)
-        np.testing.assert_array_equal(mine.capital, theirs.capital)
-    assert back._log_bound() == shard._log_bound()
+        np.testing.assert_array_equal(mine.martingale.capital, theirs.martingale.capital)
+    assert log_bound(back) == log_bound(shard)
 
 
 @pytest.mark.parametrize("number", [-1, 2])
@@ -127,8 +141,8 @@ def test_a_shard_keeps_its_share_in_a_file(watch, data, tmp_path):
     shard = monitor.shard(1, 4).shard(0, 2)
     hetcal.save(shard, tmp_path / "shard.hetcal")
     again = hetcal.load(tmp_path / "shard.hetcal")
-    assert again._log_bound() == shard._log_bound() > monitor._log_bound()
-    assert again._window_bound() == shard._window_bound()
+    assert log_bound(again) == log_bound(shard) > log_bound(monitor)
+    assert again._alarm_rule().window_bound() == shard._alarm_rule().window_bound()
     again.update(data.new.X, y_proba=data.new.y_proba)
     assert monitor.merge(again).n_seen_ == 400
 
@@ -139,7 +153,7 @@ def test_files_of_old_have_the_whole_rate_and_know_their_copies(watch, data):
     old = {name: state[name] for name in state if name not in ("alarm_share", "origins")}
     empty, other = (specs_monitor._unpack(copy.deepcopy(old)) for _ in range(2))
     assert empty._alarm_share == 1.0
-    assert empty._origins == []
+    assert empty.counts_.origins.names == []
     empty.update(data.new.X, y_proba=data.new.y_proba)
     state = specs_monitor._pack(empty)
     old = {name: state[name] for name in old}
@@ -176,9 +190,9 @@ def test_a_common_past_is_not_counted_twice(watch, data, tmp_path):
 
 
 def test_origins_stay_few():
-    many = [str(number) for number in range(merging.MOST_ORIGINS)]
-    both = merging.origins(many, ["new"])
-    assert len(both) == merging.MOST_ORIGINS
+    many = Origins([str(number) for number in range(MOST_ORIGINS)])
+    both = many.merged(Origins(["new"])).names
+    assert len(both) == MOST_ORIGINS
     assert (both[0], both[-1]) == ("0", "new")
 
 

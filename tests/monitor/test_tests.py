@@ -1,4 +1,4 @@
-"""What carries the promises: ranks, evidence, windows, labels; each against a plain loop."""
+"""P-values, martingales, windows and label sums, each against a plain loop."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import IsolationForest
 
-from hetcal.monitor import evidence, window
+from hetcal.monitor import martingale, window
+from hetcal.monitor.bins import N_BINS, log_bins
+from hetcal.monitor.conformal import discoveries, p_values, pair_scores, running_p_values
 from hetcal.monitor.distance import IsolationScore, NearestScore
 from hetcal.monitor.labels import LabelSums
-from hetcal.monitor.ranks import (
-    N_BINS,
-    discoveries,
-    log_bins,
-    p_values,
-    pair_scores,
-    running_p_values,
-)
+from hetcal.monitor.martingale import BETTING_FUNCTIONS, Martingale
+from hetcal.monitor.window import FisherWindow
 
 
 @settings(max_examples=40, deadline=None)
@@ -91,61 +87,64 @@ def test_discoveries_are_those_of_the_definition():
     assert discoveries([], 0.1).shape == (0,)
 
 
-def gamble(p):
+def bet(p):
     """Bet one item at a time, in plain numbers."""
-    capital = np.exp(evidence.start())
+    capital = np.exp(Martingale.start(1).capital[0])
     totals = []
     for n, x in enumerate(p):
-        flow = capital[0] * 0.5 / (n + 1 + 50)
-        capital[0] -= flow
-        capital[1:] += flow / len(evidence.BETS)
-        for j, (kind, w, a) in enumerate(evidence.BETS, start=1):
+        paid = capital[0] * 0.5 / (n + 1 + 50)
+        capital[0] -= paid
+        capital[1:] += paid / len(BETTING_FUNCTIONS)
+        for j, (kind, w, a) in enumerate(BETTING_FUNCTIONS, start=1):
             density = a * x ** (a - 1) if kind == "power" else a * (1 - x) ** (a - 1)
             capital[j] *= 1 - w + w * density
         totals.append(capital.sum())
     return np.array(totals)
 
 
-def test_evidence_is_that_of_a_loop_whatever_the_batches():
-    p = np.random.default_rng(0).beta(0.8, 1.0, 300)
-    capital, total = evidence.play(evidence.start(), 0, p)
-    np.testing.assert_allclose(np.exp(total), gamble(p))
-    half, first = evidence.play(evidence.start(), 0, p[:120])
-    rest, last = evidence.play(half, 120, p[120:])
-    np.testing.assert_allclose(np.concatenate([first, last]), total)
-    np.testing.assert_allclose(rest, capital)
+def test_the_martingale_is_that_of_a_loop_whatever_the_batches():
+    p = np.random.default_rng(0).beta(0.8, 1.0, (2, 300))
+    after, logs = Martingale.start(2).after(p)
+    np.testing.assert_allclose(np.exp(logs), [bet(p[0]), bet(p[1])])
+    assert np.exp(after.log_value) == pytest.approx(np.exp(logs[:, -1]).mean())
+    half, first = Martingale.start(2).after(p[:, :120])
+    rest, last = half.after(p[:, 120:])
+    np.testing.assert_allclose(np.hstack([first, last]), logs)
+    np.testing.assert_allclose(rest.capital, after.capital)
+    assert rest.n_items == after.n_items == 300
 
 
-def test_every_bet_is_fair():
+def test_every_betting_function_is_fair():
     # Evenly spaced in p^(1/4), where the pole at 0 is none: dp = 4 u^3 du.
     u = (np.arange(200_000) + 0.5) / 200_000
-    paid = (evidence.odds(u**4) * (4 * u**3)[:, None]).mean(axis=0)
+    paid = (martingale.betting_values(u**4) * (4 * u**3)[:, None]).mean(axis=0)
     np.testing.assert_allclose(paid, 1.0, atol=1e-3)
 
 
 def test_false_alarms_of_both_tests_stay_below_their_rates():
     rng = np.random.default_rng(0)
     limit = window.bound(50, 1000, 0.1)
-    by_evidence = by_window = 0
+    by_martingale = by_window = 0
     for _ in range(500):
-        p = rng.random(1000)
-        by_evidence += evidence.play(evidence.start(), 0, p)[1].max() >= np.log(10)
-        by_window += window.slide(np.zeros(0), p, 50)[1].max() >= limit
-    assert by_evidence <= 50 + 2 * 7
+        p = rng.random((1, 1000))
+        by_martingale += Martingale.start(1).after(p)[1].max() >= np.log(10)
+        by_window += FisherWindow.start(1).after(p, 50)[1].max() >= limit
+    assert by_martingale <= 50 + 2 * 7
     assert 0.04 * 500 <= by_window <= 0.15 * 500
 
 
 def test_the_window_is_the_sum_over_the_last_items():
-    p = np.random.default_rng(0).random(40)
-    tail, sums = window.slide(np.zeros(0), p, 7)
-    logs = -np.log(p)
+    p = np.random.default_rng(0).random((1, 40))
+    after, sums = FisherWindow.start(1).after(p, 7)
+    logs = -np.log(p[0])
     for j in range(40):
-        assert sums[j] == pytest.approx(logs[j - 6 : j + 1].sum() if j >= 6 else 0.0)
-    np.testing.assert_allclose(tail, logs[-7:])
-    start, first = window.slide(np.zeros(0), p[:11], 7)
-    _, last = window.slide(start, p[11:], 7)
-    np.testing.assert_allclose(np.concatenate([first, last]), sums)
-    assert window.interleave([np.array([1.0, 2, 3]), np.array([9.0])], 3).tolist() == [2, 3, 9]
+        assert sums[0, j] == pytest.approx(logs[j - 6 : j + 1].sum() if j >= 6 else 0.0)
+    np.testing.assert_allclose(after.tails[0], logs[-7:])
+    start, first = FisherWindow.start(1).after(p[:, :11], 7)
+    _, last = start.after(p[:, 11:], 7)
+    np.testing.assert_allclose(np.hstack([first, last]), sums)
+    one, two = FisherWindow([np.array([1.0, 2, 3])]), FisherWindow([np.array([9.0])])
+    assert one.merged(two, 3).tails[0].tolist() == [2, 3, 9]
 
 
 def test_isolation_is_scikit_learns():
@@ -155,9 +154,9 @@ def test_isolation_is_scikit_learns():
     theirs = IsolationForest(n_estimators=100, max_samples=150, random_state=0).fit(F)
     mine = score.score(new, None, rng)
     np.testing.assert_allclose(1 - mine, -theirs.score_samples(new), rtol=1e-6)
-    honest, n_trees = score.out_of_sample(F)
+    scores, n_trees = score.out_of_sample(F)
     assert ((n_trees > 0) & (n_trees < 100)).all()
-    assert honest.shape == (300,)
+    assert scores.shape == (300,)
 
 
 def test_nearest_is_that_of_a_loop():
@@ -181,9 +180,7 @@ def test_label_sums_expect_what_the_probabilities_say():
     for _ in range(300):
         Q = rng.dirichlet([1, 1, 1], 60)
         codes = (rng.random((60, 1)) > Q.cumsum(axis=1)).sum(axis=1)
-        sums = LabelSums.empty(3)
-        sums.add(Q[:20], codes[:20])
-        sums.add(Q[20:], codes[20:])
+        sums = LabelSums.over(Q[:20], codes[:20]) + LabelSums.over(Q[20:], codes[20:])
         z.append(sums.excess_over(LabelSums.empty(3))[1])
     assert np.abs(np.mean(z, axis=0)).max() < 0.25
     assert np.abs(np.std(z, axis=0) - 1).max() < 0.15
@@ -193,9 +190,9 @@ def test_label_sums_expect_what_the_probabilities_say():
 def test_an_excess_is_as_far_from_the_usual_as_the_usual_from_it():
     """Both sets of labels are drawn, so both add to the deviation."""
     rng = np.random.default_rng(0)
-    few, many = LabelSums.empty(3), LabelSums.empty(3)
-    few.add(rng.dirichlet([1, 1, 1], 20), rng.integers(0, 3, 20))
-    many.add(rng.dirichlet([1, 1, 1], 300), rng.integers(0, 3, 300))
+    few, many = (
+        LabelSums.over(rng.dirichlet([1, 1, 1], n), rng.integers(0, 3, n)) for n in (20, 300)
+    )
     np.testing.assert_allclose(few.excess_over(many)[1], -many.excess_over(few)[1])
     alone = few.excess_over(LabelSums(300, many.excess, np.zeros(5)))[1]
     assert (np.abs(few.excess_over(many)[1]) < np.abs(alone)).all()

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from hetcal.monitor import SupportMonitor
 
 EXIT_ALARM = 3
-_TESTS, _REFERENCE = "Tests", "What is usual"
+_TESTS, _REFERENCE = "Tests", "Reference items"
 _GROUPS_SHOWN = 12
-_BLIND = (
+_SUPPORT_ONLY = (
     "Support alone cannot see items far outside the data. Begin with --calibration TABLE, the "
     "table of hetcal fit, and their distance is watched too."
 )
@@ -143,7 +143,7 @@ def monitor(
                 watcher = _started(loaded, calibration, held_out, by, settings, how)
             if reset:
                 watcher.reset()
-            before = watcher.stream_.n_seen
+            before = watcher.n_seen_
             notes += watch(
                 watcher, loaded, table, by=by, leave_missing=leave_missing, how=how, say=say
             )
@@ -152,11 +152,11 @@ def monitor(
 
                 save(watcher, history, metadata={"table": loaded.roles.to_dict()})
     if len(watcher.scores_) == 1:
-        notes.append(_BLIND)
+        notes.append(_SUPPORT_ONLY)
     if as_json:
         print_json(json.dumps(json.loads(watcher.to_json()) | {"notes": notes}, indent=2))
     else:
-        _show(watcher, watcher.stream_.n_seen - before, history, notes, quiet=quiet)
+        _show(watcher, watcher.n_seen_ - before, history, notes, quiet=quiet)
     if fail_on_alarm and watcher.alarm_ is not None:
         raise typer.Exit(EXIT_ALARM)
 
@@ -210,7 +210,7 @@ def _continued(
 ) -> SupportMonitor:
     from hetcal._exceptions import InputError
     from hetcal.monitor import SupportMonitor
-    from hetcal.monitor.identity import is_extended, is_same
+    from hetcal.monitor.watched import is_extended, is_same
     from hetcal.persistence import load
 
     watcher = load(history)
@@ -255,7 +255,7 @@ def _check_reference(
             f"{history} was begun without {option} and goes on so. Leave {option} out, or begin "
             "another file."
         )
-    notes.append(f"{history} knows what is usual already; {option} was not read again.")
+    notes.append(f"{history} holds the reference already; {option} was not read again.")
 
 
 def _show(

@@ -1,15 +1,15 @@
-"""The tables of ``hetcal monitor``: what is usual, and what comes in."""
+"""The tables of ``hetcal monitor``: reference items, and new ones."""
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.tables.class_columns import class_finder
 from hetcal.tables.groups import group_names
 from hetcal.tables.kinds import as_labels, as_table
 from hetcal.tables.output_columns import missing_rows
@@ -42,9 +42,7 @@ def reference_items(
     items = roles.items(inferred)
     output = {items.kind: items.output}
     if not held_out:
-        find = class_finder(roles.classes)
-        y = [find(text) for text in label_texts(inferred, roles)]
-        _check_same(source, loaded, y, items.X, output)
+        _check_same(source, loaded, roles.class_labels(inferred)[1], items.X, output)
     return items.X, output, names
 
 
@@ -54,7 +52,7 @@ def _usable_rows(
     """Return the rows that have a probability; of the table of hetcal fit, those that it used."""
     roles, drawn = loaded.roles, None if held_out else loaded.record.get("drawn")
     limit, seed = (_NO_LIMIT, 0) if drawn is None else (drawn["max_rows"], drawn["seed"])
-    sampler, find = RowSampler(limit, seed), class_finder(roles.classes)
+    sampler = RowSampler(limit, seed)
     groups = () if drawn is None else roles.groups
     needed = {*roles.output, *roles.features, *groups, *([] if held_out else [roles.label])}
     needed |= {name for name in (by, roles.predicted) if name is not None}
@@ -63,7 +61,7 @@ def _usable_rows(
         for batch in reader.batches(_BATCH_ROWS, columns):
             usable = ~_without_output(batch, loaded, sampler.n_rows + 1)
             if not held_out:
-                labels = [find(text) for text in label_texts(batch, roles)]
+                labels = roles.class_labels(batch)[1]
                 usable &= np.array([label is not None for label in labels], dtype=bool)
             frame: Any = as_table(batch)
             named = group_names(frame, groups).tolist() if groups else None
@@ -82,7 +80,7 @@ def _check_same(
     source: str, loaded: LoadedModel, y: list[Any], X: Any, output: dict[str, Any]
 ) -> None:
     """Raise where a table does not hold the model's own items."""
-    from hetcal.monitor.checks import calibrator_inside, check_same_items
+    from hetcal.monitor.watched import calibrator_inside, check_same_items
 
     calibrator = calibrator_inside(loaded.calibrator)
     expected = calibrator.calibration_labels()
@@ -112,7 +110,7 @@ def watch(
 ) -> list[str]:
     """Let a monitor see the rows of a table; return what is to be said about them."""
     roles, n_read = loaded.roles, 0
-    labels = _Labels(loaded)
+    unknown = _UnknownLabels()
     with open_table(table, **how) as source, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for batch in source.batches(_BATCH_ROWS):
@@ -122,62 +120,48 @@ def watch(
             X = None if items.X is None else items.X[rows]
             known: dict[str, Any] = {}
             if roles.label in source.names:
-                known["y"] = labels.read(label_texts(batch, roles))[rows]
+                texts, labels = roles.class_labels(batch)
+                unknown.count(texts, labels)
+                known["y"] = np.array(labels, dtype=object)[rows]
             if by is not None:
                 known["by"] = np.array(texts_of(batch, by), dtype=object)[rows]
             if rows.any():
                 watcher.update(X, **{items.kind: items.output[rows]}, **known)
             say(f"Watching {table}: {n_read:,} rows", source.done())
-    return labels.notes()
+    return unknown.notes(roles)
 
 
-class _Labels:
-    """Reads labels as hetcal fit does, and counts those that it cannot place."""
+class _UnknownLabels:
+    """Counts labels that are no class of the model."""
 
-    def __init__(self, loaded: LoadedModel):
-        self._roles, self._find = loaded.roles, class_finder(loaded.roles.classes)
+    def __init__(self) -> None:
         self._n_given = 0
-        self._unknown: dict[str | None, int] = {}
+        self._texts: Counter[str | None] = Counter()
 
-    def read(self, texts: list[str | None]) -> NDArray:
-        """Return the class of each text, None where there is none."""
-        found = [self._find(text) for text in texts]
-        for text, label in zip(texts, found, strict=True):
-            given = label is not None or not is_missing(text)
-            self._n_given += given
-            if given and label is None:
-                self._unknown[text] = self._unknown.get(text, 0) + 1
-        return np.array(found, dtype=object)
+    def count(self, texts: list[str | None], labels: list[Any]) -> None:
+        """Look at the labels of a batch and at the classes that were found for them."""
+        pairs = list(zip(texts, labels, strict=True))
+        unknown = [text for text, label in pairs if label is None and not is_missing(text)]
+        self._texts.update(unknown)
+        self._n_given += len(unknown) + sum(label is not None for label in labels)
 
-    def notes(self) -> list[str]:
+    def notes(self, roles: TableRoles) -> list[str]:
         """Say how many labels are of no class."""
-        n = sum(self._unknown.values())
-        if not n:
+        if not self._texts:
             return []
-        classes = [as_text(label) for label in self._roles.classes]
+        classes = [as_text(label) for label in roles.classes]
         return [
-            f"{n:,} of {self._n_given:,} labels in {self._roles.label!r} are no class of the model "
-            f"and were left out: {listed(sorted(map(str, self._unknown)), 3)}. The classes are "
-            f"{listed(classes, 5)}."
+            f"{self._texts.total():,} of {self._n_given:,} labels in {roles.label!r} are no class "
+            f"of the model and were left out: {listed(sorted(map(str, self._texts)), 3)}. The "
+            f"classes are {listed(classes, 5)}."
         ]
-
-
-def label_texts(table: Any, roles: TableRoles) -> list[str | None]:
-    """Return what a table says about each row's label, as text; None where nothing."""
-    frame: Any = as_table(table)
-    _need_column(frame, roles.label)
-    return roles.label_texts(frame)
 
 
 def texts_of(table: Any, column: str) -> list[str | None]:
     """Return a column as text; None where it is blank."""
     frame: Any = as_table(table)
-    _need_column(frame, column)
-    return as_labels(frame[column])
-
-
-def _need_column(frame: Any, column: str) -> None:
     if column not in frame.columns:
         raise InputError(
             f"The table lacks the column {column!r}. It has {listed(list(frame.columns))}."
         )
+    return as_labels(frame[column])

@@ -26,9 +26,9 @@ def update_monitor(
     (:meth:`SupportMonitor.shard <hetcal.SupportMonitor.shard>`), updated with the partition's
     items in one batch. Shards are merged in pairs of neighbours, then pairs of pairs, and the last
     one into a copy of ``monitor`` (:meth:`SupportMonitor.merge <hetcal.SupportMonitor.merge>`), so:
-    counts add up; the evidence is the mean of the capitals of all partitions; the time of an alarm
-    counts from the beginning of its partition. The result is the same, to the bit, wherever the
-    partitions are computed.
+    counts add up; the evidence is the mean of the martingales of all partitions; the time of an
+    alarm counts from the beginning of its partition. The result is the same, to the bit, wherever
+    the partitions are computed.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def _counted(packed: Packed, number: int, of: int, part: dict[str, Any]) -> Shar
     check_rows(output, **{name: part.get(name) for name in ("X", "y", "by")})
     if len(output):
         shard.update(**part)
-    return ShardCounts.taken(shard, of)
+    return ShardCounts.from_shard(shard, of)
 
 
 def _merged(packed: Packed, first: ShardCounts, second: ShardCounts) -> ShardCounts:
     monitor = packed.unpack()
-    return ShardCounts.taken(first.given_to(monitor).merge(second.given_to(monitor)), first.of)
+    return ShardCounts.from_shard(first.to_shard(monitor).merge(second.to_shard(monitor)), first.of)
 
 
 def _finished(packed: Packed, counts: ShardCounts) -> SupportMonitor:
@@ -102,4 +102,4 @@ def _finished(packed: Packed, counts: ShardCounts) -> SupportMonitor:
 
     # A copy of its own: the unpacked one serves other tasks of the process.
     monitor = pickle.loads(packed.content)
-    return monitor.merge(counts.given_to(monitor))
+    return monitor.merge(counts.to_shard(monitor))

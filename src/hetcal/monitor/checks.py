@@ -1,4 +1,4 @@
-"""What a monitor is given, checked; every error text about its input."""
+"""The parameters and the input of a monitor, checked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
 
-from hetcal._validation import check_proba
+from hetcal._typing import Rows
+from hetcal._validation import check_labels, check_proba
 from hetcal._validation.containers import as_vector
-from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 from hetcal.monitor.distance import SCORES
 
 _RATES = ("rate", "fdr", "alarm_rate")
@@ -45,26 +44,15 @@ def check_parameters(monitor: Any) -> None:
             raise ValueError(f"{name} must be an integer from {least} to {most}; got {value!r}.")
 
 
-def calibrator_inside(calibrator: Any) -> Any:
-    """Return the calibrator that knows support, or say which ones do."""
-    if isinstance(calibrator, LocallyCalibratedClassifier):
-        raise TypeError(
-            "SupportMonitor watches a calibrator; got a LocallyCalibratedClassifier. Pass its "
-            "calibrator_, and y_proba=classifier.estimator_.predict_proba(X) to the methods."
-        )
-    inner = getattr(calibrator, "calibrator_", calibrator)
-    if not (hasattr(inner, "support") and hasattr(inner, "out_of_sample_support")):
-        raise TypeError(
-            f"SupportMonitor needs a calibrator with calibration support; {type(inner).__name__} "
-            "has none. Use SimilarityCalibrator or HybridCalibrator."
-        )
-    check_is_fitted(inner, "classes_")
-    return inner
-
-
-def n_items(calibrator: Any) -> int | None:
-    """Return how many calibration items there are; None where their number cannot change."""
-    return getattr(getattr(calibrator, "similarity_", None), "n_items_", None)
+def check_same_settings(one: Any, other: Any) -> None:
+    """Raise where two monitors test in different ways, so that their counts do not add up."""
+    for name in ("window", "horizon", *_RATES):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        if mine != theirs:
+            raise ValueError(
+                "SupportMonitor.merge needs equal window, horizon and rates; "
+                f"{name} is {mine} here and {theirs} there."
+            )
 
 
 def distance_kind(wanted: str | None, has_features: bool) -> str | None:
@@ -78,37 +66,7 @@ def distance_kind(wanted: str | None, has_features: bool) -> str | None:
     return wanted
 
 
-def check_same_items(
-    calibrator: Any, n_items: int, X: Any, output: dict[str, Any]
-) -> NDArray[np.int64] | None:
-    """Check that these are the calibration items, and return their most probable class."""
-    known = getattr(getattr(calibrator, "scores_", None), "proba", None)
-    if X is not None and np.shape(X)[0] != n_items:
-        raise ValueError(
-            f"SupportMonitor(reference='oob').fit needs the {n_items} calibration items in their "
-            f"order; got {np.shape(X)[0]} rows. For other items use reference='split'."
-        )
-    if not output:
-        return None if known is None else known.argmax(axis=1)
-    top = top_classes(output, calibrator)
-    if len(top) != n_items:
-        raise ValueError(
-            f"SupportMonitor(reference='oob').fit needs the {n_items} calibration items in their "
-            f"order; got the classifier's output on {len(top)}. For other items use "
-            "reference='split'."
-        )
-    if known is not None and "y_proba" in output:
-        given = check_proba(output["y_proba"])
-        if given.shape != known.shape or not np.allclose(given, known, atol=1e-6):
-            raise ValueError(
-                "SupportMonitor(reference='oob').fit needs the calibration items in their order; "
-                "this y_proba is not what the calibrator was fitted with. For other items use "
-                "reference='split'."
-            )
-    return top
-
-
-def top_classes(output: dict[str, Any], calibrator: Any) -> NDArray[np.int64]:
+def top_classes(output: dict[str, Any], calibrator: Any) -> Rows:
     """Return the most probable class of each item by the classifier's output."""
     given = output.get("y_proba")
     if given is not None:
@@ -121,14 +79,36 @@ def top_classes(output: dict[str, Any], calibrator: Any) -> NDArray[np.int64]:
     return np.asarray(output["logits"], dtype=np.float64).argmax(axis=1)
 
 
-def names_of(by: Any, n_rows: int) -> NDArray:
+def names_of(by: Any, n_items: int) -> NDArray:
     """Return names of sub-populations as text; blank where missing."""
     names = as_vector(by, "by")
-    if len(names) != n_rows:
-        raise ValueError(f"by has {len(names)} entries for {n_rows} items. Pass one name per item.")
+    if len(names) != n_items:
+        raise ValueError(
+            f"by has {len(names)} entries for {n_items} items. Pass one name per item."
+        )
     return np.array(["" if pd.isna(name) else str(name) for name in names.tolist()], dtype=object)
 
 
-def take_rows(table: Any, rows: NDArray[np.int64]) -> Any:
+def take_rows(table: Any, rows: Rows) -> Any:
     """Return some rows of an array or table of any kind."""
     return _safe_indexing(table, rows)
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows."""
+    return int(np.shape(X)[0])
+
+
+def classifier_output(y_proba: Any, logits: Any) -> dict[str, Any]:
+    """Return what was given of the two, as named arguments of a calibrator."""
+    given = {"y_proba": y_proba, "logits": logits}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def known_labels(y: Any, classes: NDArray, n_items: int) -> tuple[Rows, Rows]:
+    """Return which items have a label, and the class codes of these labels."""
+    y = as_vector(y, "y")
+    if len(y) != n_items:
+        raise ValueError(f"X has {n_items} rows but y has {len(y)}. Pass one label per row.")
+    known = np.flatnonzero(~pd.isna(y))
+    return known, check_labels(y[known], classes)[0] if len(known) else known

@@ -1,7 +1,7 @@
 """Scores that see what support cannot: items far outside the data.
 
 A forest puts an item far outside the data into an ordinary edge leaf, so its support may be high.
-These scores look at the features alone; low is strange here too.
+These scores look at the features alone; low is atypical here too.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import IsolationForest
 
+from hetcal._typing import Rows, Vector
 from hetcal.kernels import forest as kernel
-from hetcal.monitor.ranks import N_BINS, log_bins, unit_bins
-
-Vector = NDArray[np.float64]
+from hetcal.monitor.bins import N_BINS, log_bins, unit_bins
 
 _N_TREES, _PER_TREE = 100, 256
 _MOST_LANDMARKS = 1000
-_MOST_DEVIATIONS = 10.0  # more of one column would drown all others
+_MOST_DEVIATIONS = 10.0  # more of one column would outweigh all others
 _BLOCK_NUMBERS = 1 << 23
 
 
@@ -27,7 +26,7 @@ class IsolationScore:
     """How soon random cuts isolate an item; as in an isolation forest.
 
     The score is 1 - 2^(-h / c) with h the mean length of the item's path and c that in a tree of
-    random cuts; strange items have short paths. Reference items are scored by the trees that have
+    random cuts; atypical items have short paths. Reference items are scored by the trees that have
     not drawn them, new ones by as many.
     """
 
@@ -44,25 +43,23 @@ class IsolationScore:
         self.typical = float(_expected_path(np.array([size]))[0])
         return self
 
-    def remember(self, F: Vector) -> Self:
+    def fit_all(self, F: Vector) -> Self:
         """Grow the trees on these items."""
         return self.fit(F, 0)
 
-    def out_of_sample(self, F: Vector) -> tuple[Vector, NDArray[np.int64] | None]:
+    def out_of_sample(self, F: Vector) -> tuple[Vector, Rows | None]:
         """Return the scores of the items it was fitted on, and over how many trees each."""
         leaves = kernel.out_of_bag_leaves(self.forest, kernel.apply(self.forest, F))
         return self._score(leaves), (leaves >= 0).sum(axis=1)
 
-    def score(
-        self, F: Vector, n_trees: NDArray[np.int64] | None, rng: np.random.Generator
-    ) -> Vector:
+    def score(self, F: Vector, n_trees: Rows | None, rng: np.random.Generator) -> Vector:
         """Return the scores of new items, by so many trees each."""
         leaves = kernel.apply(self.forest, F)
         if n_trees is not None:
             leaves = kernel.leaves_of_some_trees(leaves, n_trees, rng)
         return self._score(leaves)
 
-    def bins(self, scores: Vector) -> NDArray[np.int64]:
+    def bins(self, scores: Vector) -> Rows:
         """Return fixed bins."""
         return unit_bins(scores)
 
@@ -88,9 +85,9 @@ class NearestScore:
         """Remember some items."""
         n = max(1, min(len(F) // 4, _MOST_LANDMARKS))
         self.chosen = np.random.default_rng(seed).permutation(len(F))[:n]
-        return self.remember(F[self.chosen])
+        return self.fit_all(F[self.chosen])
 
-    def remember(self, F: Vector) -> Self:
+    def fit_all(self, F: Vector) -> Self:
         """Remember these items."""
         self.center, spread = F.mean(axis=0), F.std(axis=0)
         # In a column that never varied any change counts in full, rounding does not.
@@ -99,19 +96,17 @@ class NearestScore:
         self.landmarks = self._standardised(F)
         return self
 
-    def out_of_sample(self, F: Vector) -> tuple[Vector, NDArray[np.int64] | None]:
+    def out_of_sample(self, F: Vector) -> tuple[Vector, Rows | None]:
         """Return the scores of the items it was fitted on; NaN for those that it remembers."""
         scores = self._score(F)
         scores[self.chosen] = np.nan
         return scores, None
 
-    def score(
-        self, F: Vector, n_trees: NDArray[np.int64] | None, rng: np.random.Generator
-    ) -> Vector:
+    def score(self, F: Vector, n_trees: Rows | None, rng: np.random.Generator) -> Vector:
         """Return the scores of new items."""
         return self._score(F)
 
-    def bins(self, scores: Vector) -> NDArray[np.int64]:
+    def bins(self, scores: Vector) -> Rows:
         """Return fixed bins."""
         return N_BINS - 1 - log_bins(-scores)
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from hetcal._typing import Matrix, Rows, Vector
 
 NAMES = ("accuracy", "brier")
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class LabelSums:
     """Sums of observed minus expected, and of their variance, should the probabilities be right.
 
@@ -37,25 +36,34 @@ class LabelSums:
         """Return sums over no label."""
         return cls(0, np.zeros(2 + n_classes), np.zeros(2 + n_classes))
 
-    def add(self, Q: Vector, codes: NDArray[np.int64]) -> None:
-        """Count items with calibrated probabilities Q and observed classes."""
+    @classmethod
+    def over(cls, Q: Matrix, codes: Rows) -> LabelSums:
+        """Return the sums over items with calibrated probabilities Q and observed classes."""
         happened = np.eye(Q.shape[1])[codes]
         top = Q.argmax(axis=1)
-        rows = np.arange(len(Q))
-        confidence, squares = Q[rows, top], (Q**2).sum(axis=1)
-        self.n += len(Q)
-        self.excess[0] += ((top == codes) - confidence).sum()
-        self.variance[0] += (confidence * (1 - confidence)).sum()
-        self.excess[1] += (((Q - happened) ** 2).sum(axis=1) - (1 - squares)).sum()
-        self.variance[1] += 4 * ((Q**3).sum(axis=1) - squares**2).sum()
-        self.excess[2:] += (happened - Q).sum(axis=0)
-        self.variance[2:] += (Q * (1 - Q)).sum(axis=0)
+        confidence, squares = Q[np.arange(len(Q)), top], (Q**2).sum(axis=1)
+        brier = ((Q - happened) ** 2).sum(axis=1)
+        excess = [((top == codes) - confidence).sum(), (brier - (1 - squares)).sum()]
+        variance = [
+            (confidence * (1 - confidence)).sum(),
+            4 * ((Q**3).sum(axis=1) - squares**2).sum(),
+        ]
+        return cls(
+            len(Q),
+            np.append(excess, (happened - Q).sum(axis=0)),
+            np.append(variance, (Q * (1 - Q)).sum(axis=0)),
+        )
+
+    def __add__(self, other: LabelSums) -> LabelSums:
+        return LabelSums(
+            self.n + other.n, self.excess + other.excess, self.variance + other.variance
+        )
 
     def excess_over(self, usual: LabelSums) -> tuple[Vector, Vector]:
         """Return how much the mean excess is above the usual one, and that in deviations.
 
-        A calibrator may be a little too sure of itself from the start; ``usual`` is what its
-        out-of-sample predictions of the calibration items leave.
+        A calibrator may be a little overconfident from the start; ``usual`` are the sums over its
+        out-of-sample predictions of the calibration items.
         """
         more = self.excess / max(self.n, 1) - usual.excess / max(usual.n, 1)
         variance = self.variance / max(self.n, 1) ** 2 + usual.variance / max(usual.n, 1) ** 2

@@ -1,37 +1,40 @@
-"""Support in deployment: which items, which stream, and who is drifting."""
+"""Support in deployment: which items and which groups the calibration set no longer covers."""
 
 from __future__ import annotations
 
+import copy
+import json
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from hetcal._threads import changed, on_draft, snapshot, synchronized
-from hetcal._validation import check_labels
-from hetcal._validation.containers import as_vector
-from hetcal.monitor import merging
-from hetcal.monitor.alarms import MOST_ALARMS, MonitorTests
-from hetcal.monitor.build import extended, out_of_bag, split, usable
+from hetcal._threads import changed, lock_of, on_draft, snapshot, synchronized
+from hetcal._typing import Matrix, Rows, Vector
+from hetcal.monitor.alarms import AlarmRule
+from hetcal.monitor.build_reference import extended, out_of_bag, split
 from hetcal.monitor.checks import (
-    calibrator_inside,
     check_parameters,
+    check_same_settings,
+    classifier_output,
     distance_kind,
-    n_items,
+    known_labels,
+    n_rows,
     names_of,
     take_rows,
     top_classes,
 )
-from hetcal.monitor.ranks import discoveries
-from hetcal.monitor.reference import Scorer
-from hetcal.monitor.reports import ALL
-from hetcal.monitor.shards import new_shard
+from hetcal.monitor.conformal import discoveries
+from hetcal.monitor.counts import Counts
+from hetcal.monitor.groups import Members, class_members, named_members
+from hetcal.monitor.start import start_streams
+from hetcal.monitor.summary import as_plain, groups_table, summary
+from hetcal.monitor.watched import calibrator_inside, n_items
 
-Vector = NDArray[np.float64]
+_SHARD_SEED = 4  # the monitor's own draws use 0 to 3
 
 
-class SupportMonitor(MonitorTests):
+class SupportMonitor:
     r"""Watch whether new items are still covered by the calibration set, without labels.
 
     A new item's calibration support is ranked among the out-of-sample support of the calibration
@@ -54,16 +57,16 @@ class SupportMonitor(MonitorTests):
         items, standardised by column; sees any shift that leaves the data. ``"isolation"``: how
         soon random cuts isolate the item; keeps no items, and with many columns hardly sees a
         shift of one of them. Both need the features: ``"auto"`` is nearest where :meth:`fit` was
-        given them, and none (with a word in :meth:`summary`) where not.
+        given them, and none (with a note in :meth:`summary`) where not.
     rate : float, default=0.01
         Share of items flagged while nothing has changed. Below 1 / (n + 1) nothing is.
     fdr : float, default=0.1
         Rate of false discoveries per batch (Benjamini and Hochberg).
     alarm_rate : float, default=0.01
         Probability of a false alarm of the whole stream within ``horizon`` items, and again of any
-        false alarm of a class or sub-population. Half of it belongs to the evidence (proven for one
-        score; for the mean of two the proof gives the whole), half to the windowed test, where it
-        is simulated.
+        false alarm of a class or sub-population. Half of it belongs to the evidence, a conformal
+        test martingale (proven for one score; for the mean of two the proof gives the whole), half
+        to the windowed test, where it is simulated.
     window : int, default=100
         Items of the windowed test.
     horizon : int, default=10000
@@ -80,14 +83,26 @@ class SupportMonitor(MonitorTests):
     alarm_ : dict or None
         The first alarm since the last reset: ``time`` (items since the beginning), ``who``,
         ``test``, ``score``.
+    alarms_ : list of dict
+        All of them by time, at most one per group and test.
     n_seen_ : int
         Items since the beginning.
+    scores_ : list of str
+        The names of the scores that are watched.
+    calibrator_ : SimilarityCalibrator or HybridCalibrator
+        The one that is watched.
+    scorer_ : Scorer
+        Scores new items like the reference.
+    reference_ : Reference
+        The scores of the reference items.
+    counts_ : Counts
+        Everything counted so far; replaced as a whole by every update.
 
     Notes
     -----
-    Threads may share a monitor: whoever counts, reads counts, fits or extends waits for the others.
-    :meth:`p_values` waits for :meth:`fit` and :meth:`extend` only to begin, and then runs beside
-    everyone. ``with monitor.lock:`` makes several calls one step.
+    Threads may share a monitor: calls wait for those that count, fit or extend. :meth:`p_values`
+    waits only to begin, and then runs beside all others. A call that raises changes nothing.
+    ``with monitor.lock:`` makes several calls one step.
 
     Examples
     --------
@@ -132,11 +147,14 @@ class SupportMonitor(MonitorTests):
         self.max_history = max_history
         self.random_state = random_state
 
+    #: The part of the alarm rate that this monitor may use; a shard has less than all of it.
+    _alarm_share: float = 1.0
+
     @on_draft
     def fit(
         self, X: Any = None, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> Self:
-        """Learn what is usual.
+        """Compute the reference.
 
         Parameters
         ----------
@@ -147,24 +165,18 @@ class SupportMonitor(MonitorTests):
         y_proba, logits : array-like of shape (n, K), optional
             The classifier's output on them.
         by : array-like of shape (n,), optional
-            The sub-population of each, so that each is compared with its own kind.
+            The sub-population of each, so that each name is compared with its own items.
         """
         check_parameters(self)
         self.calibrator_ = calibrator_inside(self.calibrator)
         self.classes_ = self.calibrator_.classes_
         kind = distance_kind(self.distance, X is not None)
-        scorer = Scorer(self.calibrator_)
-        output = {k: v for k, v in (("y_proba", y_proba), ("logits", logits)) if v is not None}
-        if self.reference == "oob":
-            reference = out_of_bag(scorer, kind, X, output, self.random_state)
-        else:
-            reference, rows = split(scorer, kind, X, output, self.random_state)
-            by = None if by is None else names_of(by, _n(X))[rows]
-        reference.by = None if by is None else names_of(by, reference.scores.shape[1])
-        self.scorer_, self.reference_ = scorer, usable(reference)
+        build = out_of_bag if self.reference == "oob" else split
+        output = classifier_output(y_proba, logits)
+        self.scorer_, reference = build(self.calibrator_, kind, X, output, by, self.random_state)
+        self.reference_ = reference.usable()
         self._n_items = n_items(self.calibrator_)
-        self._origins = []
-        self._start()
+        self.counts_ = Counts.start(start_streams(self, self.calibrator_))
         return self
 
     def p_values(
@@ -180,20 +192,19 @@ class SupportMonitor(MonitorTests):
             Of both scores together (the level is split between them), or of one.
         """
         with self.lock:  # calibrator and reference of the same moment
-            calibrator, now = self._ensure_fitted(), snapshot(self)
-        rng = np.random.default_rng([now.random_state, 1])
-        scores = now._scores(calibrator, X, y_proba, logits, rng)
-        each, together = now.reference_.p_values(scores, rng)
-        if score == "all":
-            return together
-        if score not in now.scores_:
+            calibrator, now = self._watched(), snapshot(self)
+        if score not in ("all", *now.scores_):
             raise ValueError(
                 f"score must be 'all' or one of {now.scores_}; got {score!r}. A distance score "
                 "needs SupportMonitor.fit(X, y_proba=...)."
             )
-        return each[now.scores_.index(score)]
+        rng = np.random.default_rng([now.random_state, 1])
+        output = classifier_output(y_proba, logits)
+        scores = now.scorer_.scores(calibrator, X, output, now.reference_.n_trees, rng)
+        each, together = now.reference_.p_values(scores, rng)
+        return together if score == "all" else each[now.scores_.index(score)]
 
-    @synchronized
+    @on_draft
     def update(
         self, X: Any, *, y_proba: Any = None, logits: Any = None, y: Any = None, by: Any = None
     ) -> pd.DataFrame:
@@ -212,64 +223,66 @@ class SupportMonitor(MonitorTests):
         Returns
         -------
         pandas.DataFrame
-            One row per item: ``support``, ``distance`` (higher is stranger), ``p_support``,
+            One row per item: ``support``, ``distance`` (higher is less typical), ``p_support``,
             ``p_distance``, ``p``, ``flag`` (p at most ``rate``), ``discovery`` (in this batch at
             the rate ``fdr``).
         """
-        calibrator = self._ensure_fitted()
-        names = None if by is None else names_of(by, _n(X))
-        if y is not None:
-            self._known_labels(y, _n(X))  # before anything is counted
+        calibrator, output = self._watched(), classifier_output(y_proba, logits)
+        names = None if by is None else names_of(by, n_rows(X))
+        labels = None if y is None else known_labels(y, self.classes_, n_rows(X))
         rng = np.random.default_rng([self.random_state, 2, self.n_seen_])
-        scores = self._scores(calibrator, X, y_proba, logits, rng)
-        each, together = self.reference_.p_values(scores, rng)
-        items = self._table(scores, each, together)
+        scores = self.scorer_.scores(calibrator, X, output, self.reference_.n_trees, rng)
+        items = self._table(scores, *self.reference_.p_values(scores, rng))
         if items.empty:
             return items
-        before = len(self.alarms_)
-        merging.begin(self._origins)
-        peak, sums = self._test(scores, items["flag"].to_numpy(), y_proba, logits, names, rng)
-        if y is not None:
-            self._add_labels(calibrator, X, y, y_proba, logits, names)
-        self._remember(items, peak, sums, len(self.alarms_) - before)
+        n_alarms = len(self.alarms_)
+        self.counts_, peaks = self.counts_.after(
+            self.scorer_.bins(scores),
+            rng.random(scores.shape),
+            items["flag"].to_numpy(),
+            self._members(top_classes(output, calibrator), names),
+            self._alarm_rule(),
+        )
+        if labels is not None:
+            self._add_labels(calibrator, X, labels, output, names)
+        n_alarms = len(self.alarms_) - n_alarms
+        self.counts_ = self.counts_.recorded(items, peaks, n_alarms, self.max_history)
         return items
 
-    @synchronized
+    @on_draft
     def update_labels(
         self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> None:
         """Compare labels with what the calibrated probabilities expected; items are not counted."""
-        self._add_labels(self._ensure_fitted(), X, y, y_proba, logits, by)
+        calibrator, labels = self._watched(), known_labels(y, self.classes_, n_rows(X))
+        names = None if by is None else names_of(by, n_rows(X))
+        self._add_labels(calibrator, X, labels, classifier_output(y_proba, logits), names)
 
     def _add_labels(
-        self, calibrator: Any, X: Any, y: Any, y_proba: Any, logits: Any, by: Any
+        self,
+        calibrator: Any,
+        X: Any,
+        labels: tuple[Rows, Rows],
+        output: dict[str, Any],
+        names: Any,
     ) -> None:
-        known, codes = self._known_labels(y, _n(X))
+        known, codes = labels
         if not len(known):
             return
-        output = {"y_proba": y_proba} if logits is None else {"logits": logits}
         output = {name: take_rows(value, known) for name, value in output.items()}
         Q = calibrator.predict_proba(take_rows(X, known), **output)
-        merging.begin(self._origins)
-        self.stream_.labels.add(Q, codes)
-        top = top_classes(output, calibrator)
-        for code, stream in self._class_streams(top):
-            stream.labels.add(Q[top == code], codes[top == code])
-        if by is not None:
-            names = names_of(by, _n(X))[known]
-            for name, stream in self._named_streams(names):
-                stream.labels.add(Q[names == name], codes[names == name])
+        names = None if names is None else names[known]
+        members = self._members(top_classes(output, calibrator), names)
+        self.counts_ = self.counts_.with_labels(Q, codes, members, self.max_groups)
 
-    @synchronized
+    @on_draft
     def reset(self) -> Self:
         """Start the tests anew after an alarm was dealt with; counts and history stay.
 
-        Every reset buys another chance of a false alarm, at ``alarm_rate``.
+        Every reset gives another chance of a false alarm, at ``alarm_rate``.
         """
-        self._ensure_fitted()
-        for stream in self._streams():
-            stream.reset()
-        self.alarms_ = []
+        self._watched()
+        self.counts_ = self.counts_.reset()
         return self
 
     @on_draft
@@ -281,28 +294,21 @@ class SupportMonitor(MonitorTests):
         The similarity and the distance score are not learned anew. What is refused leaves
         calibrator and monitor as they were.
         """
-        self._ensure_fitted()
+        self._watched()
         if self.reference != "oob" or not hasattr(self.calibrator_, "extend"):
             raise ValueError(
                 "SupportMonitor.extend needs reference='oob' and a calibrator that can be extended "
                 f"(got {self.reference!r} and {type(self.calibrator_).__name__}). Fit both anew."
             )
-        calibrator, scorer = self.calibrator_, self.scorer_
-        with changed(calibrator) as self.calibrator_:  # both change, or neither
-            self._ensure_fitted()
-            self.scorer_ = scorer.with_calibrator(self.calibrator_)
-            self._extend(X, y, {"y_proba": y_proba} if logits is None else {"logits": logits}, by)
-            self.calibrator_, self.scorer_ = calibrator, scorer
+        output = classifier_output(y_proba, logits)
+        with changed(self.calibrator_) as calibrator:  # both change, or neither
+            self._check_items(calibrator)
+            self.reference_ = extended(
+                self.reference_, self.scorer_, calibrator, X, y, output, by, self.random_state
+            ).usable()
+            self._n_items = n_items(calibrator)
+            self.counts_ = self.counts_.restarted(start_streams(self, calibrator))
         return self
-
-    def _extend(self, X: Any, y: Any, output: dict[str, Any], by: Any) -> None:
-        self.reference_ = usable(
-            extended(self.reference_, self.scorer_, X, y, output, by, self.random_state)
-        )
-        self._n_items = n_items(self.calibrator_)
-        seen, flagged, history = self.stream_.n_seen, self.stream_.n_flagged, self.history_
-        self._start()
-        self.stream_.n_seen, self.stream_.n_flagged, self.history_ = seen, flagged, history
 
     @synchronized
     def shard(self, number: int, of: int) -> SupportMonitor:
@@ -320,10 +326,16 @@ class SupportMonitor(MonitorTests):
         of : int
             How many there are.
         """
-        self._ensure_fitted()
+        self._watched()
         if not 0 <= number < of:
             raise ValueError(f"number must lie from 0 to {of - 1}, of={of}; got {number!r}.")
-        return new_shard(self, number, of)
+        shard = copy.copy(self)
+        seeds = np.random.SeedSequence([self.random_state, _SHARD_SEED, number])
+        shard.random_state = int(seeds.generate_state(1)[0])
+        # Half of the rate for the look at the merged evidence, half for all shards together.
+        shard._alarm_share = self._alarm_share / (2 * of)
+        shard.counts_ = self.counts_.emptied()
+        return shard
 
     def merge(self, other: SupportMonitor) -> Self:
         """Add what another process has counted with the same reference.
@@ -332,7 +344,7 @@ class SupportMonitor(MonitorTests):
         yet. Monitors that have a counted past in common (two copies of a used file, or one monitor
         twice) are refused, since that past would be counted twice.
 
-        Counts add up. Evidence is combined by the *mean* of the capitals, each weighted by the
+        Counts add up. Evidence is combined by the *mean* of the martingales, each weighted by the
         number of processes it comes from: the shards share one reference and so are not
         independent, and a mean of expectations needs no independence. At any one merge a false
         alarm has a probability of at most ``alarm_rate``. The window takes the latest items of each
@@ -341,76 +353,133 @@ class SupportMonitor(MonitorTests):
         # In one order, whoever merges whom: two merges would wait for each other for ever.
         one, two = (self, other) if id(self) < id(other) else (other, self)
         with one.lock, two.lock:
-            return self._merge(other)
+            self._watched()
+            other._watched()
+            self._check_mergeable(other)
+            with changed(self) as draft:
+                draft.counts_ = self.counts_.merged(
+                    other.counts_, self._alarm_rule(), self.max_history
+                )
+        return self
 
-    def _merge(self, other: SupportMonitor) -> Self:
-        self._ensure_fitted()
-        other._ensure_fitted()
+    def _check_mergeable(self, other: SupportMonitor) -> None:
         if not np.array_equal(self.reference_.scores, other.reference_.scores):
             raise ValueError(
                 "SupportMonitor.merge needs monitors with the same reference; these differ. Fit "
                 "one, save it, and load it in every process."
             )
-        merging.check(self, other)
-        self.stream_.merge(other.stream_, self.window)
-        for mine, theirs in (
-            (self.class_streams_, other.class_streams_),
-            (self.named_streams_, other.named_streams_),
-        ):
-            for name, stream in theirs.items():
-                if name not in mine and len(mine) < self.max_groups:
-                    mine[name] = self._empty_stream()
-                if name in mine:
-                    mine[name].merge(stream, self.window)
-        self.history_ = merging.history(self.history_, other.history_)[-self.max_history :]
-        self._origins = merging.origins(self._origins, other._origins)
-        alarms = sorted(self.alarms_ + other.alarms_, key=lambda alarm: alarm["time"])
-        self.alarms_ = alarms[:MOST_ALARMS]
-        self._raise(ALL, "evidence", "all", self.stream_.log_evidence >= self._log_bound())
-        return self
+        check_same_settings(self, other)
+        if self is other or self.counts_.origins.overlap(other.counts_.origins):
+            raise ValueError(
+                "SupportMonitor.merge got two monitors that have counted the same items, which "
+                "would count twice. Begin each process with an empty monitor.shard(number, of), "
+                "and merge each of them once."
+            )
+
+    @synchronized
+    def frame(self) -> pd.DataFrame:
+        """Return the history, one row per update.
+
+        Columns: ``when`` (UTC), ``seen`` (items so far), ``items``, ``flagged``, ``discoveries``,
+        ``median_support``, ``log10_evidence`` after the batch and its peak within, ``window`` (the
+        largest windowed statistic as a share of its bound), ``alarms`` (new ones), ``labels`` so
+        far, ``accuracy_z`` and ``brier_z`` (observed minus expected, beyond what is
+        usual for the calibrator, in standard deviations).
+        """
+        self._watched()
+        return self.counts_.history.frame()
+
+    @synchronized
+    def groups(self) -> pd.DataFrame:
+        """Return one row for all items, each class and each sub-population.
+
+        Columns: ``kind`` (all, class, by), ``name``, ``reference`` (items), ``seen``, ``flagged``,
+        ``log10_evidence``, ``labels``, ``accuracy_z``, ``brier_z``, ``alarm``.
+        """
+        self._watched()
+        return groups_table(self.counts_)
+
+    @synchronized
+    def summary(self) -> dict[str, Any]:
+        """Return everything that was counted, as numbers and text that JSON can hold."""
+        self._watched()
+        return summary(
+            self.counts_,
+            self._alarm_rule(),
+            self.classes_.tolist(),
+            rate=self.rate,
+            alarm_rate=self.alarm_rate,
+            reference={"kind": self.reference, "items": int(self.reference_.scores.shape[1])},
+        )
+
+    def to_json(self) -> str:
+        """Return :meth:`summary` as JSON."""
+        return json.dumps(self.summary(), indent=2, default=as_plain)
+
+    @property
+    def alarm_(self) -> dict[str, Any] | None:
+        """The first alarm since the last reset."""
+        return self.counts_.alarms.first if hasattr(self, "counts_") else None
+
+    @property
+    def alarms_(self) -> list[dict[str, Any]]:
+        """The alarms since the last reset."""
+        return self.counts_.alarms.raised
+
+    @property
+    def n_seen_(self) -> int:
+        """Items since the beginning."""
+        return self.counts_.streams.all.n_seen
+
+    @property
+    def scores_(self) -> list[str]:
+        """The names of the scores that are watched."""
+        return self.scorer_.names
+
+    @property
+    def lock(self) -> Any:
+        """The lock: ``with monitor.lock:`` makes several calls one step."""
+        return lock_of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.lock:  # calibrator and reference of the same moment
+            return dict(vars(self))
 
     def __repr__(self) -> str:
         inside = type(getattr(self, "calibrator_", self.calibrator)).__name__
         return f"SupportMonitor({inside}, reference={self.reference!r}, rate={self.rate})"
 
-    @synchronized
-    def _ensure_fitted(self) -> Any:
-        """Fit where that needs nothing, and return the calibrator in its state of now."""
-        if not hasattr(self, "reference_"):
-            if self.reference != "oob":
-                raise ValueError(
-                    "SupportMonitor(reference='split') needs items that the calibrator has not "
-                    "seen. Call fit(X, y_proba=...) with them first."
-                )
-            self.fit()
-        calibrator = snapshot(self.calibrator_)
+    def _watched(self) -> Any:
+        """Return the calibrator in its state of now; first fit the monitor, if that needs no X."""
+        with self.lock:
+            if not hasattr(self, "counts_"):
+                if self.reference != "oob":
+                    raise ValueError(
+                        "SupportMonitor(reference='split') needs items that the calibrator has not "
+                        "seen. Call fit(X, y_proba=...) with them first."
+                    )
+                self.fit()
+            calibrator = snapshot(self.calibrator_)
+            self._check_items(calibrator)
+            return calibrator
+
+    def _check_items(self, calibrator: Any) -> None:
         if n_items(calibrator) != self._n_items:
             raise ValueError(
                 "The calibrator has other items than when SupportMonitor was fitted. Add items "
                 "with SupportMonitor.extend, or fit the monitor anew."
             )
-        return calibrator
 
-    def _known_labels(self, y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which labels are known, and their class codes."""
-        y = as_vector(y, "y")
-        if len(y) != n_rows:
-            raise ValueError(f"X has {n_rows} rows but y has {len(y)}. Pass one label per row.")
-        known = np.flatnonzero(~pd.isna(y))
-        if not len(known):
-            return known, known
-        return known, check_labels(y[known], self.classes_)[0]
+    def _alarm_rule(self) -> AlarmRule:
+        rate = self.alarm_rate * self._alarm_share
+        return AlarmRule(rate, self.window, self.horizon, self.max_groups, self.scores_)
 
-    def _scores(
-        self, calibrator: Any, X: Any, y_proba: Any, logits: Any, rng: np.random.Generator
-    ) -> Vector:
-        if _n(X) == 0:
-            return np.zeros((len(self.scores_), 0))
-        output = {k: v for k, v in (("y_proba", y_proba), ("logits", logits)) if v is not None}
-        scorer = self.scorer_.with_calibrator(calibrator)
-        return scorer.scores(X, output, self.reference_.n_trees, rng)
+    def _members(self, top: Rows, names: Any) -> Members:
+        """Return which items are in which class and sub-population, without empty ones."""
+        members = class_members(self.classes_, top, self.max_groups) | named_members(names)
+        return {group: own for group, own in members.items() if own.any()}
 
-    def _table(self, scores: Vector, each: Vector, together: Vector) -> pd.DataFrame:
+    def _table(self, scores: Matrix, each: Matrix, together: Vector) -> pd.DataFrame:
         items = {"support": scores[0]}
         if len(scores) > 1:
             items["distance"] = -scores[1]
@@ -418,7 +487,3 @@ class SupportMonitor(MonitorTests):
         items |= {"p": together, "flag": together <= self.rate}
         items["discovery"] = discoveries(together, self.fdr)
         return pd.DataFrame(items)
-
-
-def _n(X: Any) -> int:
-    return int(np.shape(X)[0])

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal.monitor import evidence, window
+from hetcal._typing import Matrix, Rows, Vector
+from hetcal.monitor.bins import N_BINS
+from hetcal.monitor.conformal import running_p_values
 from hetcal.monitor.labels import LabelSums
-from hetcal.monitor.ranks import N_BINS, running_p_values
+from hetcal.monitor.martingale import Martingale
+from hetcal.monitor.window import FisherWindow
 
-Vector = NDArray[np.float64]
 
-
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Stream:
-    """Counts and evidence of bounded size; one row per score (support, distance).
+    """Counts and tests of bounded size; one row per score (support, distance).
 
     Attributes
     ----------
@@ -24,99 +25,100 @@ class Stream:
         The reference items of this stream by bin.
     past : ndarray of int of shape (n_scores, N_BINS)
         The items since the last reset by bin.
-    capital : ndarray of shape (n_scores, 1 + n_bets)
-        See :mod:`hetcal.monitor.evidence`.
-    tails : list of ndarray
-        See :func:`hetcal.monitor.window.slide`.
-    n_seen, n_flagged : int
-        Items since the beginning, and how many of them were flagged.
-    n_tested : int
-        Items since the last reset.
-    n_shards : int
-        How many processes these counts come from.
+    martingale : Martingale
+        Over the items since the last reset.
+    window : FisherWindow
+        Over the last of them.
     labels : LabelSums
         Of the items.
     usual : LabelSums
         Of the calibration items, by out-of-sample predictions.
+    n_seen, n_flagged : int
+        Items since the beginning, and how many of them were flagged.
     """
 
-    base: NDArray[np.int64]
-    past: NDArray[np.int64]
-    capital: Vector
-    tails: list[Vector]
+    base: Rows
+    past: Rows
+    martingale: Martingale
+    window: FisherWindow
     labels: LabelSums
     usual: LabelSums
     n_seen: int = 0
     n_flagged: int = 0
-    n_tested: int = 0
-    n_shards: int = 1
 
     @classmethod
-    def on(cls, bins: NDArray[np.int64], usual: LabelSums) -> Stream:
+    def start(cls, bins: Rows, usual: LabelSums) -> Stream:
         """Start a stream whose reference items lie in these bins, shape (n_scores, n)."""
         base = np.stack([np.bincount(row, minlength=N_BINS) for row in bins]).astype(np.int64)
-        return cls(base, base, np.zeros(0), [], usual, usual).emptied()
+        labels = LabelSums.empty(len(usual.excess) - 2)
+        tests = Martingale.start(len(base)), FisherWindow.start(len(base))
+        return cls(base, np.zeros_like(base), *tests, labels, usual)
+
+    def reset(self) -> Stream:
+        """Start the tests anew; what was counted since the beginning stays counted."""
+        return replace(
+            self,
+            past=np.zeros_like(self.base),
+            martingale=Martingale.start(len(self.base)),
+            window=FisherWindow.start(len(self.base)),
+        )
 
     def emptied(self) -> Stream:
         """Return a stream with the same reference that has seen nothing."""
         labels = LabelSums.empty(len(self.usual.excess) - 2)
-        stream = Stream(self.base, np.zeros_like(self.base), np.zeros(0), [], labels, self.usual)
-        stream.reset()
-        return stream
+        return replace(self.reset(), labels=labels, n_seen=0, n_flagged=0)
 
-    def reset(self) -> None:
-        """Start the tests anew; what was counted since the beginning stays counted."""
-        self.past = np.zeros_like(self.base)
-        self.capital = np.stack([evidence.start()] * len(self.base))
-        self.tails = [np.zeros(0) for _ in self.base]
-        self.n_tested, self.n_shards = 0, 1
-
-    def test(self, bins: NDArray[np.int64], uniform: Vector, width: int) -> tuple[Vector, Vector]:
-        """Test new items, one after the other.
+    def after(
+        self, bins: Rows, uniform: Matrix, flags: NDArray[np.bool_], width: int
+    ) -> tuple[Stream, Matrix, Matrix]:
+        """Count and test new items, one after the other.
 
         Returns
         -------
-        logs : ndarray of shape (n_scores, m)
-            Logarithm of the capital of each score after each item.
-        sums : ndarray of shape (n_scores, m)
-            The windowed statistic after each item.
+        Stream
+            After the last item.
+        logs, sums : ndarray of shape (n_scores, m)
+            See :meth:`Martingale.after` and :meth:`FisherWindow.after`.
         """
-        logs, sums = np.empty(bins.shape), np.empty(bins.shape)
-        for row in range(len(bins)):
-            pool = self.base[row] + self.past[row]
-            p = running_p_values(pool, bins[row], uniform[row])
-            self.past[row] = pool - self.base[row]
-            self.capital[row], logs[row] = evidence.play(self.capital[row], self.n_tested, p)
-            self.tails[row], sums[row] = window.slide(self.tails[row], p, width)
-        self.n_tested += bins.shape[1]
-        self.n_seen += bins.shape[1]
-        return logs, sums
+        pool = self.base + self.past
+        rows = zip(pool, bins, uniform, strict=True)
+        p = np.stack([running_p_values(*row) for row in rows])  # counts them in the pool
+        martingale, logs = self.martingale.after(p)
+        window, sums = self.window.after(p, width)
+        new = replace(
+            self,
+            past=pool - self.base,
+            martingale=martingale,
+            window=window,
+            n_seen=self.n_seen + bins.shape[1],
+            n_flagged=self.n_flagged + int(flags.sum()),
+        )
+        return new, logs, sums
 
-    @property
-    def log_evidence(self) -> float:
-        """Logarithm of the capital, the mean over the scores."""
-        return float(evidence.log_mean(np.logaddexp.reduce(self.capital, axis=1)))
+    def with_labels(self, Q: Matrix, codes: Rows) -> Stream:
+        """Count labels of items with calibrated probabilities Q."""
+        return replace(self, labels=self.labels + LabelSums.over(Q, codes))
 
     def label_z(self) -> Vector:
         """Return by how many deviations the labels differ from what is usual."""
         return self.labels.excess_over(self.usual)[1]
 
-    def merge(self, other: Stream, width: int) -> None:
+    def merged(self, other: Stream, width: int) -> Stream:
         """Add the items of another process that started from the same reference."""
-        # Who has tested nothing has nothing to say.
-        weights = np.array([s.n_shards * (s.n_tested > 0) for s in (self, other)], dtype=np.float64)
-        if weights.any():
-            self.capital = evidence.log_mean(np.stack([self.capital, other.capital]), weights)
-        self.past = self.past + other.past
-        self.tails = [
-            window.interleave([mine, theirs], width)
-            for mine, theirs in zip(self.tails, other.tails, strict=True)
-        ]
-        self.n_shards = max(int(weights.sum()), 1)
-        for name in ("n_seen", "n_flagged", "n_tested"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.labels = LabelSums(
-            self.labels.n + other.labels.n,
-            self.labels.excess + other.labels.excess,
-            self.labels.variance + other.labels.variance,
+        return replace(
+            self,
+            past=self.past + other.past,
+            martingale=self.martingale.merged(other.martingale),
+            window=self.window.merged(other.window, width),
+            labels=self.labels + other.labels,
+            n_seen=self.n_seen + other.n_seen,
+            n_flagged=self.n_flagged + other.n_flagged,
         )
+
+    def without_reference(self) -> Stream:
+        """Leave out what the monitor knows anyway, to be sent to another process."""
+        return replace(self, base=self.base[:, :0], usual=self.labels)
+
+    def with_reference_of(self, other: Stream) -> Stream:
+        """Put back what :meth:`without_reference` has left out."""
+        return replace(self, base=other.base, usual=other.usual)

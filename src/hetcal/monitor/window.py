@@ -1,22 +1,58 @@
 """The windowed test: whether the p-values of the last items, taken together, are too small.
 
-The statistic is Fisher's, the sum of -log p over the last W items. Under "nothing has changed" the
-running p-values are independent and uniform, so the largest value within a horizon of items follows
-one known law, which is simulated; it depends on no data.
+The statistic is Fisher's, the sum of -log p over the last W items. While the items are exchangeable
+the running p-values are independent and uniform, so the largest value within a horizon of items
+follows one known law, which is simulated; it depends on no data.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from hetcal._typing import Matrix, Vector
 
 _N_SIMULATED = 1000
 _NUMBERS_AT_ONCE = 500_000
 _LEAST_P = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class FisherWindow:
+    """The last items of a stream.
+
+    Attributes
+    ----------
+    tails : list of ndarray
+        For each score -log p of the last items, at most as many as the window is wide.
+    """
+
+    tails: list[Vector]
+
+    @classmethod
+    def start(cls, n_scores: int) -> FisherWindow:
+        """Return a window over no item."""
+        return cls([np.zeros(0) for _ in range(n_scores)])
+
+    def after(self, p: Matrix, width: int) -> tuple[FisherWindow, Matrix]:
+        """Move the window over new p-values, shape (n_scores, m).
+
+        Returns
+        -------
+        FisherWindow
+            After the last item.
+        sums : ndarray of shape (n_scores, m)
+            The statistic after each item; 0 before the window is full.
+        """
+        moved = [_slide(tail, q, width) for tail, q in zip(self.tails, p, strict=True)]
+        return FisherWindow([tail for tail, _ in moved]), np.stack([sums for _, sums in moved])
+
+    def merged(self, other: FisherWindow, width: int) -> FisherWindow:
+        """Return the latest items of both in turn, as one window."""
+        pairs = zip(self.tails, other.tails, strict=True)
+        return FisherWindow([_interleave(pair, width) for pair in pairs])
 
 
 @lru_cache(maxsize=64)
@@ -37,21 +73,7 @@ def bound(width: int, horizon: int, rate: float) -> float:
     return float(maxima.mean() - np.euler_gamma * scale - scale * np.log(-np.log1p(-rate)))
 
 
-def slide(tail: Vector, p: Vector, width: int) -> tuple[Vector, Vector]:
-    """Move the window over new p-values.
-
-    Parameters
-    ----------
-    tail : ndarray
-        -log p of the last items, at most ``width`` of them.
-
-    Returns
-    -------
-    tail : ndarray
-        The same after the new items.
-    sums : ndarray of shape (m,)
-        The statistic after each new item; 0 before the window is full.
-    """
+def _slide(tail: Vector, p: Vector, width: int) -> tuple[Vector, Vector]:
     values = np.concatenate([tail, -np.log(np.maximum(p, _LEAST_P))])
     total = np.concatenate([[0.0], np.cumsum(values)])
     end = np.arange(len(tail) + 1, len(values) + 1)
@@ -59,8 +81,7 @@ def slide(tail: Vector, p: Vector, width: int) -> tuple[Vector, Vector]:
     return values[-width:], sums
 
 
-def interleave(tails: list[Vector], width: int) -> Vector:
-    """Return the latest items of several windows in turn, as one window."""
+def _interleave(tails: tuple[Vector, ...], width: int) -> Vector:
     longest = max(len(tail) for tail in tails)
     padded = np.full((longest, len(tails)), np.nan)
     for column, tail in enumerate(tails):

@@ -154,9 +154,8 @@ def _without_features(saved: Any) -> Any:
             "forget_features: SupportMonitor(distance='nearest') compares with the features of "
             "remembered items. Save it without forget_features, or use distance='isolation'."
         )
-    copied, copied.scorer_ = copy.copy(monitor), copy.copy(monitor.scorer_)
-    copied.calibrator_ = copied.scorer_.calibrator = without_features(monitor.calibrator_)
-    copied.calibrator = copied.calibrator_
+    copied = copy.copy(monitor)
+    copied.calibrator = copied.calibrator_ = without_features(monitor.calibrator_)
     return copied
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal._stored import expect
+from hetcal._stored.declaration import exactly
 from hetcal._stored.fields import (
     LARGEST,
     MOST_CLASSES,
@@ -31,16 +31,22 @@ from hetcal._validation import FeatureEncoder
 from hetcal.calibration import HybridCalibrator, SimilarityCalibrator
 from hetcal.kernels.forest import Forest
 from hetcal.monitor import SupportMonitor
-from hetcal.monitor.alarms import MOST_ALARMS
-from hetcal.monitor.checks import check_parameters, n_items
+from hetcal.monitor.alarms import MOST_ALARMS, Alarms
+from hetcal.monitor.bins import N_BINS
+from hetcal.monitor.checks import check_parameters
+from hetcal.monitor.counts import Counts
 from hetcal.monitor.distance import IsolationScore, NearestScore
-from hetcal.monitor.evidence import BETS
+from hetcal.monitor.groups import ALL, Group
+from hetcal.monitor.history import COLUMNS, COUNTS, History
 from hetcal.monitor.labels import LabelSums
-from hetcal.monitor.merging import MOST_ORIGINS
-from hetcal.monitor.ranks import N_BINS
-from hetcal.monitor.reference import LEAST_ITEMS, Reference, Scorer
-from hetcal.monitor.reports import HISTORY
+from hetcal.monitor.martingale import BETTING_FUNCTIONS, Martingale
+from hetcal.monitor.origins import MOST_ORIGINS, Origins
+from hetcal.monitor.reference import LEAST_ITEMS, Reference
+from hetcal.monitor.scorer import Scorer
 from hetcal.monitor.stream import Stream
+from hetcal.monitor.streams import Streams
+from hetcal.monitor.watched import n_items
+from hetcal.monitor.window import FisherWindow
 from hetcal.persistence.spec import Spec, plain
 
 _SETTINGS = (
@@ -68,9 +74,7 @@ _PARTS = {*_SETTINGS, *_COUNTED, "calibrator_", "encoder", "score"}
 _LATER = {"alarm_share", "origins"}
 _MOST = 1 << 60
 _ALARM = {"time", "who", "test", "score"}
-_COUNTS = [
-    HISTORY.index(n) for n in ("seen", "items", "flagged", "discoveries", "alarms", "labels")
-]
+_COUNTS = [COLUMNS.index(name) for name in COUNTS]
 # What the history's times, in seconds, may be: pandas counts nanoseconds in 64 bits.
 _LATEST = pd.Timestamp.max.timestamp() - 1
 # Whole numbers above have no exact form as a floating-point number.
@@ -78,15 +82,21 @@ _MOST_COUNTED = 1 << 53
 
 
 def _pack(monitor: SupportMonitor) -> dict[str, Any]:
-    with monitor.lock:  # another thread may go on counting while the file is written
-        state = {name: getattr(monitor, name) for name in (*_SETTINGS, *_COUNTED)}
-        state |= {"alarm_share": monitor._alarm_share, "origins": monitor._origins}
-        state = copy.deepcopy(state)
-        calibrator, scorer = snapshot(monitor.calibrator_), monitor.scorer_
+    with monitor.lock:  # all parts of one moment; none of them changes later
+        state = {name: getattr(monitor, name) for name in (*_SETTINGS, "reference_")}
+        counts, scorer, share = monitor.counts_, monitor.scorer_, monitor._alarm_share
+        calibrator = snapshot(monitor.calibrator_)
     return state | {
         "calibrator_": calibrator,
         "encoder": scorer.encoder,
         "score": scorer.distance,
+        "stream_": counts.streams.all,
+        "class_streams_": counts.streams.of_kind("class"),
+        "named_streams_": counts.streams.of_kind("by"),
+        "alarms_": counts.alarms.raised,
+        "history_": counts.history.rows,
+        "alarm_share": share,
+        "origins": counts.origins.names,
     }
 
 
@@ -99,29 +109,30 @@ def _unpack(state: dict[str, Any]) -> SupportMonitor:
     check_parameters(monitor)
     monitor.calibrator_, monitor.classes_ = calibrator, calibrator.classes_
     monitor._n_items = n_items(calibrator)
-    monitor.scorer_ = Scorer(calibrator, state["encoder"], state["score"])
-    for name in _COUNTED:
-        setattr(monitor, name, state[name])
+    monitor.scorer_ = Scorer(state["encoder"], state["score"])
+    monitor.reference_ = state["reference_"]
     monitor._alarm_share = state.get("alarm_share", 1.0)
     _check_score(monitor)
     _check_reference(monitor)
-    _check_streams(monitor)
-    _check_history(monitor)
-    monitor._origins = state["origins"] if "origins" in state else _likely_origins(monitor)
-    _check_share_and_origins(monitor)
+    streams = _streams(state, monitor)
+    _check_history(monitor, state["history_"], state["alarms_"])
+    origins = state["origins"] if "origins" in state else _likely_origins(state)
+    _check_share_and_origins(monitor, origins)
+    alarms, history = Alarms(state["alarms_"]), History(state["history_"])
+    monitor.counts_ = Counts(streams, alarms, history, Origins(origins))
     return monitor
 
 
-def _likely_origins(monitor: SupportMonitor) -> list[str]:
+def _likely_origins(state: dict[str, Any]) -> list[str]:
     """Name what an old file has counted by its first update, which its copies have as well."""
-    if not monitor.n_seen_:
+    if not state["stream_"].n_seen:
         return []
-    first = monitor.history_[:1].tobytes()
+    first = state["history_"][:1].tobytes()
     return [hashlib.sha256(first).hexdigest()[:16]]
 
 
-def _check_share_and_origins(monitor: SupportMonitor) -> None:
-    share, origins = monitor._alarm_share, monitor._origins
+def _check_share_and_origins(monitor: SupportMonitor, origins: Any) -> None:
+    share = monitor._alarm_share
     expect(is_number(share, 1e-12, 1.0), monitor, "has an odd share of the alarm rate")
     good = isinstance(origins, list) and len(origins) <= MOST_ORIGINS
     good = good and all(isinstance(name, str) and len(name) <= 64 for name in origins)
@@ -153,27 +164,30 @@ def _check_reference(monitor: SupportMonitor) -> None:
     expect(top is None or in_range(top, 0, K), monitor, "has a reference of other classes")
 
 
-def _check_streams(monitor: SupportMonitor) -> None:
-    named = (monitor.class_streams_, monitor.named_streams_)
-    for streams in named:
+def _streams(state: dict[str, Any], monitor: SupportMonitor) -> Streams:
+    """Return the streams of all groups."""
+    kinds = {"class": state["class_streams_"], "by": state["named_streams_"]}
+    by_group: dict[Group, Any] = {ALL: state["stream_"]}
+    for kind, streams in kinds.items():
         good = isinstance(streams, dict) and len(streams) <= monitor.max_groups
         expect(good and all(isinstance(name, str) for name in streams), monitor, "has odd groups")
+        by_group |= {(kind, name): stream for name, stream in streams.items()}
     labels = {str(label) for label in monitor.classes_.tolist()}
-    expect(set(monitor.class_streams_) <= labels, monitor, "has groups of other classes")
+    expect(set(kinds["class"]) <= labels, monitor, "has groups of other classes")
     shape = (len(monitor.scores_), N_BINS)
-    for stream in (monitor.stream_, *named[0].values(), *named[1].values()):
+    for stream in by_group.values():
         expect(isinstance(stream, Stream), monitor, "has no counts")
         expect(stream.base.shape == shape, monitor, "has counts of other scores")
         expect(len(stream.labels.excess) == 2 + len(monitor.classes_), monitor, "has odd labels")
-        short = all(len(tail) <= monitor.window for tail in stream.tails)
+        short = all(len(tail) <= monitor.window for tail in stream.window.tails)
         expect(short, monitor, "has a window of another width")
+    return Streams(by_group)
 
 
-def _check_history(monitor: SupportMonitor) -> None:
-    history, alarms = monitor.history_, monitor.alarms_
-    good = is_array(history, "f", (None, len(HISTORY))) and len(history) <= monitor.max_history
+def _check_history(monitor: SupportMonitor, history: Any, alarms: Any) -> None:
+    good = is_array(history, "f", (None, len(COLUMNS))) and len(history) <= monitor.max_history
     expect(good and history.dtype == np.float64, monitor, "has an odd history")
-    counts, when = history[:, _COUNTS], history[:, HISTORY.index("when")]
+    counts, when = history[:, _COUNTS], history[:, COLUMNS.index("when")]
     whole_ones = (counts >= 0) & (counts < _MOST_COUNTED) & (counts == np.floor(counts))
     expect(whole_ones.all(), monitor, "has an odd history")
     expect((np.abs(when) < _LATEST).all(), monitor, "has times in its history that no clock shows")
@@ -194,23 +208,47 @@ def _check_items(reference: Reference) -> None:
     expect(same, reference, "knows other items")
 
 
+#: Parts of a stream in a file that belong to its martingale or its window.
+_OF_TESTS = ("capital", "n_tested", "n_shards", "tails")
+
+
+def _pack_stream(stream: Stream) -> dict[str, Any]:
+    parts = {
+        "capital": stream.martingale.capital,
+        "n_tested": stream.martingale.n_items,
+        "n_shards": stream.martingale.n_processes,
+        "tails": stream.window.tails,
+    }
+    return {name: parts[name] if name in parts else getattr(stream, name) for name in _STREAM}
+
+
+def _unpack_stream(state: dict[str, Any]) -> Stream:
+    exactly(state, _STREAM, Stream)
+    for name, part in state.items():
+        expect(_STREAM[name](part), Stream, f"has a wrong {name}")
+    stream = Stream(
+        martingale=Martingale(state["capital"], state["n_tested"], state["n_shards"]),
+        window=FisherWindow(state["tails"]),
+        **{name: part for name, part in state.items() if name not in _OF_TESTS},
+    )
+    _check_stream(stream)
+    return stream
+
+
 def _check_stream(stream: Stream) -> None:
     n_scores = len(stream.base)
     expect(len(stream.past) == n_scores, stream, "has odd counts")
-    expect(len(stream.capital) == n_scores, stream, "has no capital")
-    expect(len(stream.tails) == n_scores, stream, "has no windows")
-    known = max(stream.n_flagged, stream.n_tested) <= stream.n_seen
+    expect(len(stream.martingale.capital) == n_scores, stream, "has no capital")
+    expect(len(stream.window.tails) == n_scores, stream, "has no windows")
+    known = max(stream.n_flagged, stream.martingale.n_items) <= stream.n_seen
     expect(known, stream, "has counted more items than it has seen")
     expect(len(stream.labels.excess) == len(stream.usual.excess), stream, "has odd labels")
-    # Counted in place: two of them in one array would count everything twice.
-    kept = [stream.base, stream.past, stream.capital, *stream.tails]
-    expect(len(set(map(id, kept))) == len(kept), stream, "keeps two counts in one place")
+    expect(stream.base is not stream.past, stream, "keeps two counts in one place")
 
 
 def _check_labels(labels: LabelSums) -> None:
     n = len(labels.excess)
     expect(n >= 3 and len(labels.variance) == n, labels, "are not counted")
-    expect(labels.excess is not labels.variance, labels, "keep two sums in one place")
 
 
 def _check_isolation(score: IsolationScore) -> None:
@@ -230,6 +268,20 @@ def _names(value: Any) -> bool:
 _COUNTED_BY_BIN = integers(None, N_BINS, low=0, high=1 << 48)
 _COUNT = whole(0, _MOST)
 
+_STREAM = {
+    "base": _COUNTED_BY_BIN,
+    "past": _COUNTED_BY_BIN,
+    # Logarithms: an item adds some dozens at most.
+    "capital": numbers(None, 1 + len(BETTING_FUNCTIONS), low=-1e18, high=1e18),
+    "tails": list_of(numbers(None, low=0.0, high=1e3)),
+    "labels": instance(LabelSums),
+    "usual": instance(LabelSums),
+    "n_seen": _COUNT,
+    "n_flagged": _COUNT,
+    "n_tested": _COUNT,
+    "n_shards": whole(1, _MOST),
+}
+
 SPECS = [
     Spec(SupportMonitor, _pack, _unpack),
     plain(
@@ -243,23 +295,7 @@ SPECS = [
         },
         check=_check_items,
     ),
-    plain(
-        Stream,
-        {
-            "base": _COUNTED_BY_BIN,
-            "past": _COUNTED_BY_BIN,
-            # Logarithms: an item adds some dozens at most.
-            "capital": numbers(None, 1 + len(BETS), low=-1e18, high=1e18),
-            "tails": list_of(numbers(None, low=0.0, high=1e3)),
-            "labels": instance(LabelSums),
-            "usual": instance(LabelSums),
-            "n_seen": _COUNT,
-            "n_flagged": _COUNT,
-            "n_tested": _COUNT,
-            "n_shards": whole(1, _MOST),
-        },
-        check=_check_stream,
-    ),
+    Spec(Stream, _pack_stream, _unpack_stream),
     plain(
         LabelSums,
         {"n": _COUNT, "excess": numbers(None), "variance": numbers(None)},

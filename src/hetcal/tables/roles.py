@@ -155,9 +155,7 @@ class TableRoles:
         frame = as_table(table)
         if frame is None or self.label not in frame.columns:
             return None
-        find = class_finder(self.classes)
-        texts = self.label_texts(frame)
-        found = [find(text) for text in texts]
+        texts, found = self.class_labels(frame)
         unknown = sorted(
             {t.strip() for t, label in zip(texts, found, strict=True) if t and label is None}
         )
@@ -187,7 +185,21 @@ class TableRoles:
             as_labels(frame[self.predicted]), given, self.classes, self.predicted
         )
 
-    def label_texts(self, frame: nw.DataFrame) -> list[str | None]:
+    def class_labels(self, table: Any) -> tuple[list[str | None], list[Any]]:
+        """Return the labels of a later table as text, and their classes; None where there is none.
+
+        A text that is no class of the calibrator has None for a class.
+        """
+        frame: Any = as_table(table)
+        if self.label not in frame.columns:
+            raise InputError(
+                f"The table lacks the column {self.label!r} of the labels. It has "
+                f"{listed(list(frame.columns))}."
+            )
+        texts, find = self._label_texts(frame), class_finder(self.classes)
+        return texts, [find(text) for text in texts]
+
+    def _label_texts(self, frame: nw.DataFrame) -> list[str | None]:
         """Return the labels as text, None where there is none; whether right, where that counts."""
         texts = as_labels(frame[self.label])
         if not self.being_right:

@@ -9,6 +9,7 @@ must load all files and say the same.
 
 from __future__ import annotations
 
+import gzip
 import json
 import warnings
 from pathlib import Path
@@ -62,6 +63,33 @@ def as_hex(matrix: np.ndarray) -> list:
     return [[float(value).hex() for value in row] for row in matrix]
 
 
+def write_monitor() -> dict:
+    """Write a monitor that has counted, and return what it says of the items that come next."""
+    data = make_hidden_heterogeneity(120, heterogeneity=1.0, random_state=0)
+    by = np.where(data.X[:, 0] > 0, "north", "south")
+    swc = hetcal.SimilarityCalibrator(ForestProximity(9)).fit(data.X, data.y, y_proba=data.y_proba)
+    monitor = hetcal.SupportMonitor(swc, window=4).fit(data.X, y_proba=data.y_proba, by=by)
+    before, after = data.sample(40, random_state=2), data.sample(40, random_state=3)
+    for shift in (0.0, 3.0):
+        monitor.update(before.X + shift, y_proba=before.y_proba, y=before.y, by=["north"] * 40)
+    path = FOLDER / "monitor.hetcal"
+    hetcal.save(monitor, path, date=None)
+    # Counts in fixed bins, nearly all of them 0.
+    path.with_suffix(".hetcal.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+    path.unlink()
+    X, P = after.X.round(3), after.y_proba
+    items = monitor.update(X, y_proba=P, y=after.y, by=["west"] * 40)
+    return {
+        "X": X.tolist(),
+        "y_proba": as_hex(P),
+        "y": after.y.tolist(),
+        "items": as_hex(items.to_numpy(dtype=float)),
+        "evidence": as_hex(monitor.groups()[["log10_evidence"]].to_numpy()),
+        "groups": monitor.groups()[["kind", "name", "seen", "flagged", "labels"]].to_dict("list"),
+        "alarms": monitor.alarms_,
+    }
+
+
 def main() -> None:
     """Write all files."""
     warnings.simplefilter("ignore")  # about calibration sets this small
@@ -87,6 +115,8 @@ def main() -> None:
     for name, forget in (("table", False), ("table-forgotten", True)):
         hetcal.save(swc, FOLDER / f"{name}.hetcal", forget_features=forget, date=None)
         expected[name] = as_hex(swc.predict_proba(table_new, y_proba=P_new))
+    watched = write_monitor()
+    (FOLDER / "monitor.json").write_text(json.dumps(watched, indent=1) + "\n")
     said = {"X": X_new.tolist(), "y_proba": P_new.tolist(), "expected": expected}
     (FOLDER / "expected.json").write_text(json.dumps(said, indent=1) + "\n")
 

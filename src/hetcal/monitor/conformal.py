@@ -1,6 +1,6 @@
-r"""Conformal p-values: where a new item's score lies among scores that nothing has changed for.
+r"""Conformal p-values: the rank of a new item's score among reference scores.
 
-Everywhere here a *low* score is a strange one. With n reference scores,
+Everywhere here a *low* score is an atypical one. With n reference scores,
 
 .. math:: p = \frac{\#\{i : s_i < s\} + U\,(1 + \#\{i : s_i = s\})}{n + 1},
 
@@ -14,12 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from hetcal._typing import Rows, Vector
 
-N_BINS = 4096
 _CHUNK = 256
-_LOWEST, _HIGHEST = 1e-6, 1e9
 
 
 def p_values(reference: Vector, scores: Vector, uniform: Vector) -> Vector:
@@ -35,7 +32,7 @@ def p_values(reference: Vector, scores: Vector, uniform: Vector) -> Vector:
     return (below + uniform * (tied + 1)) / (len(reference) + 1)
 
 
-def running_p_values(counts: Counts, bins: NDArray[np.int64], uniform: Vector) -> Vector:
+def running_p_values(counts: Rows, bins: Rows, uniform: Vector) -> Vector:
     """Return the p-value of each item among all that came before it, and count it; in place.
 
     Parameters
@@ -63,18 +60,6 @@ def running_p_values(counts: Counts, bins: NDArray[np.int64], uniform: Vector) -
         )
         np.add.at(counts, part, 1)
     return p
-
-
-def log_bins(values: Vector) -> NDArray[np.int64]:
-    """Return bins on one fixed logarithmic scale from 1e-6 to 1e9, each 0.8 % wide."""
-    clipped = np.clip(values, _LOWEST, _HIGHEST)
-    share = np.log(clipped / _LOWEST) / np.log(_HIGHEST / _LOWEST)
-    return np.minimum((share * N_BINS).astype(np.int64), N_BINS - 1)
-
-
-def unit_bins(values: Vector) -> NDArray[np.int64]:
-    """Return bins of equal width from 0 to 1."""
-    return np.clip((values * N_BINS).astype(np.int64), 0, N_BINS - 1)
 
 
 def pair_scores(references: list[Vector], scores: list[Vector], *, inside: bool) -> Vector:

@@ -1,0 +1,112 @@
+"""The history of a monitor: one row of numbers per update."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hetcal._typing import Matrix, Vector
+from hetcal.monitor.stream import Stream
+from hetcal.monitor.testing import Peaks
+
+#: Columns of whole numbers.
+COUNTS = ("seen", "items", "flagged", "discoveries", "alarms", "labels")
+COLUMNS = (
+    "when",
+    "seen",
+    "items",
+    "flagged",
+    "discoveries",
+    "median_support",
+    "log10_evidence",
+    "log10_evidence_peak",
+    "window",
+    "alarms",
+    "labels",
+    "accuracy_z",
+    "brier_z",
+)
+_WHEN, _SEEN, _ITEMS, _LABELS = (
+    COLUMNS.index(name) for name in ("when", "seen", "items", "labels")
+)
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What was counted when.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, n_columns)
+        By time; ``when`` in seconds since 1970.
+    """
+
+    rows: Matrix
+
+    @classmethod
+    def empty(cls) -> History:
+        """Return a history without rows."""
+        return cls(np.zeros((0, len(COLUMNS))))
+
+    def plus(
+        self, items: pd.DataFrame, stream: Stream, peaks: Peaks, n_alarms: int, most: int
+    ) -> History:
+        """Add the row of an update and keep the latest ``most`` rows.
+
+        Parameters
+        ----------
+        items : pandas.DataFrame
+            What the update returns.
+        stream : Stream
+            Of all items, after the update.
+        peaks : Peaks
+            Within the update.
+        n_alarms : int
+            New ones.
+        """
+        ten = np.log(10)
+        row = [
+            time.time(),
+            stream.n_seen,
+            len(items),
+            items["flag"].sum(),
+            items["discovery"].sum(),
+            items["support"].median(),
+            stream.martingale.log_value / ten,
+            peaks.log_evidence / ten,
+            peaks.window,
+            n_alarms,
+            stream.labels.n,
+            *stream.label_z()[:2],
+        ]
+        return History(np.vstack([self.rows, row])[-most:])
+
+    def merged(self, other: History, most: int) -> History:
+        """Return the rows of both by time; what they count "so far" is that of both together."""
+        joined = np.vstack([self.rows, other.rows])
+        order = np.argsort(joined[:, _WHEN], kind="stable")
+        own = order < len(self.rows)
+        joined = joined[order]
+        for column in (_SEEN, _LABELS):
+            joined[:, column] = self._so_far(column, own) + other._so_far(column, ~own)
+        return History(joined[-most:])
+
+    def frame(self) -> pd.DataFrame:
+        """Return a table."""
+        table = pd.DataFrame(self.rows, columns=list(COLUMNS))
+        table["when"] = pd.to_datetime(table["when"], unit="s", utc=True)
+        return table.astype(dict.fromkeys(COUNTS, np.int64))
+
+    def _so_far(self, column: int, own: NDArray[np.bool_]) -> Vector:
+        """Return what this one had counted at each row of two joined ones."""
+        before = 0.0
+        if len(self.rows):
+            first = self.rows[0]
+            before = first[_SEEN] - first[_ITEMS]
+            if column == _LABELS and before:  # older rows are gone
+                before = first[_LABELS]
+        return np.append(before, self.rows[:, column])[np.cumsum(own)]

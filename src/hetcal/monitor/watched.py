@@ -1,0 +1,104 @@
+"""The calibrator that a monitor watches: which ones can be, and whether it is still the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from hetcal._typing import Rows
+from hetcal._validation import check_proba
+from hetcal.calibration.wrapper import LocallyCalibratedClassifier
+from hetcal.monitor.checks import n_rows, top_classes
+
+
+def calibrator_inside(calibrator: Any) -> Any:
+    """Return the calibrator that has support, or raise and name those that have."""
+    if isinstance(calibrator, LocallyCalibratedClassifier):
+        raise TypeError(
+            "SupportMonitor watches a calibrator; got a LocallyCalibratedClassifier. Pass its "
+            "calibrator_, and y_proba=classifier.estimator_.predict_proba(X) to the methods."
+        )
+    inner = getattr(calibrator, "calibrator_", calibrator)
+    if not (hasattr(inner, "support") and hasattr(inner, "out_of_sample_support")):
+        raise TypeError(
+            f"SupportMonitor needs a calibrator with calibration support; {type(inner).__name__} "
+            "has none. Use SimilarityCalibrator or HybridCalibrator."
+        )
+    check_is_fitted(inner, "classes_")
+    return inner
+
+
+def n_items(calibrator: Any) -> int | None:
+    """Return how many calibration items there are; None where their number cannot change."""
+    return getattr(getattr(calibrator, "similarity_", None), "n_items_", None)
+
+
+def check_same_items(calibrator: Any, n_items: int, X: Any, output: dict[str, Any]) -> Rows | None:
+    """Check that these are the calibration items, and return their most probable class."""
+    known = _proba(calibrator)
+    if X is not None and n_rows(X) != n_items:
+        raise ValueError(
+            f"SupportMonitor(reference='oob').fit needs the {n_items} calibration items in their "
+            f"order; got {n_rows(X)} rows. For other items use reference='split'."
+        )
+    if not output:
+        return None if known is None else known.argmax(axis=1)
+    top = top_classes(output, calibrator)
+    if len(top) != n_items:
+        raise ValueError(
+            f"SupportMonitor(reference='oob').fit needs the {n_items} calibration items in their "
+            f"order; got the classifier's output on {len(top)}. For other items use "
+            "reference='split'."
+        )
+    if known is not None and "y_proba" in output:
+        given = check_proba(output["y_proba"])
+        if given.shape != known.shape or not np.allclose(given, known, atol=1e-6):
+            raise ValueError(
+                "SupportMonitor(reference='oob').fit needs the calibration items in their order; "
+                "this y_proba is not what the calibrator was fitted with. For other items use "
+                "reference='split'."
+            )
+    return top
+
+
+def is_same(calibrator: Any, watched: Any) -> bool:
+    """Tell whether two calibrators have the same items, labels and similarities."""
+    return _alike(calibrator, watched) and np.array_equal(
+        calibrator.out_of_sample_support(), watched.out_of_sample_support()
+    )
+
+
+def is_extended(calibrator: Any, watched: Any) -> bool:
+    """Tell whether the second is the first with more items (``SupportMonitor.extend``)."""
+    if not _alike(calibrator, watched):
+        return False
+    n = len(calibrator.calibration_labels())
+    if len(watched.calibration_labels()) == n:
+        return False
+    pairs = [(of(calibrator), of(watched)) for of in (_proba, _leaves)]
+    return all(
+        mine is theirs if mine is None or theirs is None else np.array_equal(mine, theirs[:n])
+        for mine, theirs in pairs
+    )
+
+
+def _alike(calibrator: Any, watched: Any) -> bool:
+    """Tell whether the second has the labels of the first, and perhaps more."""
+    if type(calibrator) is not type(watched):
+        return False
+    mine, theirs = calibrator.calibration_labels(), watched.calibration_labels()
+    return np.array_equal(calibrator.classes_, watched.classes_) and np.array_equal(
+        mine, theirs[: len(mine)]
+    )
+
+
+def _proba(calibrator: Any) -> Any:
+    """Return the classifier's probabilities of the calibration items, where they are known."""
+    return getattr(getattr(calibrator, "scores_", None), "proba", None)
+
+
+def _leaves(calibrator: Any) -> Any:
+    """Return the leaves of the calibration items, where there are any."""
+    return getattr(getattr(calibrator, "similarity_", None), "leaves_", None)
