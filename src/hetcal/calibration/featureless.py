@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import instance, whole
+from hetcal._threads import ThreadSafe
 from hetcal.calibration.base import GlobalCalibrator
 from hetcal.calibration.hybrid.calibrator import HybridCalibrator
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
@@ -144,7 +145,7 @@ class LeafSums(BaseSimilarity):
         _not_available("Adding calibration items")
 
 
-class FeaturesStripped:
+class FeaturesStripped(ThreadSafe):
     """What both kinds share: no word about calibration items, until they are fitted anew."""
 
     features_forgotten_: bool
