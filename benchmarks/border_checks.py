@@ -126,6 +126,10 @@ class Version:
         """Return the processor time of a call in microseconds."""
         return 1e6 * self.do(name)
 
+    def close(self) -> None:
+        """Let the process end."""
+        self.process.communicate()
+
 
 class CountedVersion(Version):
     """A version of hetcal whose instructions Valgrind counts, once everything is prepared."""
@@ -165,6 +169,8 @@ def compare(before: Version, after: Version, only: str, rounds: int) -> None:
         least = np.min(costs, axis=0)
         shown = "".join(f"{cost:9.0f} " for cost in least)
         print(f"{name:32s}{shown}{least[1] / least[0] - 1:+8.1%}", flush=True)
+    before.close()
+    after.close()
 
 
 def main() -> None:

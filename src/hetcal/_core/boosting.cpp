@@ -192,26 +192,26 @@ void add_boosted_leaves(Array<const double, 2> X, Array<const std::int32_t, 3> c
     nb::gil_scoped_release release;
     const bool check_all = X.shape(0) > n_nodes;
     if (check_all) check.indices(column.data(), column.size(), "column", n_columns);
-    auto add = [&](auto checked) {
-        for (std::size_t i = 0; i < X.shape(0); ++i) {
-            const double *x = X.data() + i * n_columns;
-            for (std::size_t t = 0; t < n_trees; ++t) {
-                const std::int32_t *at = column.data() + t * n_nodes;
-                const double *bound = threshold.data() + t * n_nodes;
+    auto add = [=](auto checked, double *score) {
+        for (std::size_t i = 0; i < X.shape(0); ++i, score += n_scores) {
+            const double *x = X.data() + i * n_columns, *bound = threshold.data(), *held = value.data();
+            const std::int32_t *at = column.data();
+            for (std::size_t t = 0; t < n_trees; ++t, at += n_nodes, bound += n_nodes, held += n_nodes + 1) {
                 std::size_t node = 0;
                 while (node < n_nodes) {
-                    if (!checked && static_cast<std::uint32_t>(at[node]) >= n_columns)
+                    const std::uint32_t k = static_cast<std::uint32_t>(at[node]);
+                    if (!checked && k >= n_columns)
                         check.refuse_index(t * n_nodes + node, at[node], "column", n_columns);
-                    node = 2 * node + 1 + (x[at[node]] > bound[node]);
+                    node = 2 * node + 1 + (x[k] > bound[node]);
                 }
-                scores(i, t % n_scores) += value.data()[t * (n_nodes + 1) + node - n_nodes];
+                score[t % n_scores] += held[node - n_nodes];
             }
         }
     };
     if (check_all)
-        add(std::true_type());
+        add(std::true_type(), scores.data());
     else
-        add(std::false_type());
+        add(std::false_type(), scores.data());
 }
 
 }  // namespace

@@ -25,17 +25,20 @@ inline InvertedLeaves invert_leaves(const Checks &check, const MatrixIn<std::int
     InvertedLeaves index;
     index.indptr.assign(n_leaves + 1, 0);
     const std::int32_t *leaf = leaves.data();
+    std::int64_t *start = index.indptr.data();
     for (std::size_t e = 0; e < n * n_trees; ++e)
         if (static_cast<std::uint32_t>(leaf[e]) < n_leaves)
-            ++index.indptr[static_cast<std::size_t>(leaf[e]) + 1];
+            ++start[static_cast<std::uint32_t>(leaf[e]) + std::size_t(1)];
         else if (leaf[e] >= 0)
             check.refuse_index(e, leaf[e], "leaves", n_leaves, true);
-    for (std::size_t l = 0; l < n_leaves; ++l) index.indptr[l + 1] += index.indptr[l];
-    index.items.resize(static_cast<std::size_t>(index.indptr[n_leaves]));
-    std::vector<std::int64_t> next(index.indptr.begin(), index.indptr.end() - 1);
+    for (std::size_t l = 0; l < n_leaves; ++l) start[l + 1] += start[l];
+    index.items.resize(static_cast<std::size_t>(start[n_leaves]));
+    std::vector<std::int64_t> places(start, start + n_leaves);
+    std::int64_t *next = places.data();
+    std::int32_t *items = index.items.data();
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t t = 0; t < n_trees; ++t, ++leaf)
-            if (*leaf >= 0) index.items[static_cast<std::size_t>(next[*leaf]++)] = static_cast<std::int32_t>(i);
+            if (*leaf >= 0) items[next[static_cast<std::uint32_t>(*leaf)]++] = static_cast<std::int32_t>(i);
     return index;
 }
 

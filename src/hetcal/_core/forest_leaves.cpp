@@ -25,12 +25,15 @@ void leaf_mass_dense(MatrixIn<std::int32_t> leaves, VectorIn<std::int32_t> codes
     check.aligned(leaves, "leaves");
     const std::size_t n_leaves = mass.shape(0);
     const std::int32_t *leaf = leaves.data();
-    for (std::size_t i = 0; i < leaves.shape(0); ++i)
+    for (std::size_t i = 0; i < leaves.shape(0); ++i) {
+        double *of_class = mass.data() + codes(i);
+        const double w = weight(i);
         for (std::size_t t = 0; t < n_trees; ++t, ++leaf)
             if (static_cast<std::uint32_t>(*leaf) < n_leaves)
-                mass.data()[static_cast<std::size_t>(*leaf) * K + codes(i)] += weight(i);
+                of_class[static_cast<std::size_t>(*leaf) * K] += w;
             else if (*leaf >= 0)
                 check.refuse_index(i * n_trees + t, *leaf, "leaves", n_leaves, true);
+    }
 }
 
 // (indptr, classes, values) with the classes of each leaf in increasing order.

@@ -242,12 +242,15 @@ void vote_sparse(const PackedForest &forest, StridedMatrixIn<T> Z, VectorIn<std:
         visit_forest(forest, Z, n_workers, add);
         return;
     }
-    visit_forest(forest, Z, n_workers, [=](std::size_t r, std::size_t t, std::int32_t leaf) {
+    visit_forest(forest, Z, n_workers, [=](std::size_t r, std::size_t, std::int32_t leaf) {
         const std::int64_t begin = start[leaf], end = start[leaf + 1];
         if (begin < 0 || begin > end || static_cast<std::size_t>(end) > n_values)
             check.refuse("indptr", "rise from 0 to the number of values", begin);
-        check.indices(k + begin, static_cast<std::size_t>(end - begin), "classes", K);
-        add(r, t, leaf);
+        for (std::int64_t e = begin; e < end; ++e) {
+            if (static_cast<std::uint32_t>(k[e]) >= K)
+                check.refuse_index(static_cast<std::size_t>(e), k[e], "classes", K);
+            out[r * K + static_cast<std::size_t>(k[e])] += held[e];
+        }
     });
 }
 

@@ -26,8 +26,9 @@ void pool_adjacent_violators(VectorIn<double> values, VectorIn<double> weights, 
     std::vector<Block> blocks;
     blocks.reserve(n);
     for (std::size_t i = 0; i < n; ++i) {
-        if (!(weights(i) > 0)) check.refuse("weights", "be more than 0", weights(i));
-        Block current{values(i) * weights(i), weights(i), i + 1};
+        const double weight = weights(i);
+        if (!(weight > 0)) check.refuse("weights", "be more than 0", weight);
+        Block current{values(i) * weight, weight, i + 1};
         while (!blocks.empty() && mean(blocks.back()) >= mean(current)) {
             current.weighted_sum += blocks.back().weighted_sum;
             current.weight += blocks.back().weight;

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,15 @@ class LeafMass:
         """Number of leaves."""
         return len(self.values) if self.indptr is None else len(self.indptr) - 1
 
+    @cached_property
+    def readable(self) -> Any:
+        """Values, indptr and classes for the compiled core: moved once, when first needed."""
+        return aligned(self.values, self.indptr, self.classes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what can be made again: where arrays lie differs between processes."""
+        return {name: value for name, value in self.__dict__.items() if name != "readable"}
+
     def matrix(self) -> Any:
         """Return the weights as a matrix of shape (n_leaves, n_classes), dense or sparse."""
         shape = (self.n_leaves, self.n_classes)
@@ -96,7 +106,7 @@ def vote(
     """
     Z = _as_rows(forest, Z)
     core = native()
-    values, indptr, classes = aligned(mass.values, mass.indptr, mass.classes)
+    values, indptr, classes = mass.readable
     votes = np.zeros((len(Z), mass.n_classes))
     for rows in _chunks(len(Z), core):
         if core is None:
