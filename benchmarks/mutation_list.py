@@ -266,23 +266,23 @@ _LEAKS = [
 _MONITOR = [
     _bug(
         "monitor: every group has the whole rate",
-        "_test",
-        "self._log_bound(self.max_groups)",
-        "self._log_bound()",
+        "log_bound",
+        "1.0 if group == ALL else self.max_groups",
+        "1.0",
         "test_groups_share_the_rate_of_false_alarms",
     ),
     _bug(
         "monitor: every score has the whole rate",
-        "_window_bound",
-        "/ 2 / len(self.scores_)",
+        "window_bound",
+        "/ 2 / len(self.scores)",
         "/ 2",
         "test_scores_share_the_rate_of_the_window",
     ),
     _bug(
         "monitor: both tests have the whole rate",
-        "_log_bound",
-        "2 * share",
-        "share",
+        "log_bound",
+        "2 * (1.0 if",
+        "(1.0 if",
         "test_groups_share_the_rate_of_false_alarms",
     ),
     _bug(
@@ -803,8 +803,8 @@ _DATA = [
     _bug(
         "data: items that are not tested are impossible",
         "out_of_sample",
-        "np.nan",
-        "0.0",
+        "part.shape[-1]), np.nan",
+        "part.shape[-1]), 0.0",
         "test_items_that_no_split_tests_have_no_prediction",
     ),
     _bug(
