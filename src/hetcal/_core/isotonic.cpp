@@ -1,6 +1,6 @@
 // Pool-adjacent-violators on values that are already sorted and free of ties.
 #include <cstddef>
-#include <vector>
+#include <memory>
 
 #include "checks.hpp"
 #include "forest_arrays.hpp"
@@ -23,23 +23,23 @@ void pool_adjacent_violators(VectorIn<double> values, VectorIn<double> weights, 
     check.aligned(values, "values");
     check.shape(weights, "weights", {n});
     check.shape(fitted, "fitted", {n});
-    std::vector<Block> blocks;
-    blocks.reserve(n);
+    const std::unique_ptr<Block[]> blocks(new Block[n]);
+    Block *end = blocks.get();
     for (std::size_t i = 0; i < n; ++i) {
         const double weight = weights(i);
         if (!(weight > 0)) check.refuse("weights", "be more than 0", weight);
         Block current{values(i) * weight, weight, i + 1};
-        while (!blocks.empty() && mean(blocks.back()) >= mean(current)) {
-            current.weighted_sum += blocks.back().weighted_sum;
-            current.weight += blocks.back().weight;
-            blocks.pop_back();
+        while (end != blocks.get() && mean(end[-1]) >= mean(current)) {
+            --end;
+            current.weighted_sum += end->weighted_sum;
+            current.weight += end->weight;
         }
-        blocks.push_back(current);
+        *end++ = current;
     }
     std::size_t i = 0;
-    for (const Block &block : blocks) {
-        const double level = mean(block);
-        for (; i < block.end; ++i) fitted(i) = level;
+    for (const Block *block = blocks.get(); block != end; ++block) {
+        const double level = mean(*block);
+        for (; i < block->end; ++i) fitted(i) = level;
     }
 }
 
