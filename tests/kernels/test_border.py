@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import pickle
 import resource
 import subprocess
 import sys
@@ -560,6 +561,19 @@ def test_a_forest_that_came_in_a_message(forest, leaves):
     }
     forest = dataclasses.replace(forest, **moved)
     assert np.array_equal(kernel.apply(forest, between_addresses(Z)), leaves)
+
+
+@pytest.mark.parametrize("n_classes", [K, K + 9])
+def test_leaf_sums_that_came_in_a_message(forest, leaves, n_classes):
+    mass = kernel.leaf_class_mass(forest.n_leaves, leaves, CODES, n_classes)
+    expected = kernel.vote(forest, Z, mass)
+    arrays = {name: value for name, value in vars(mass).items() if isinstance(value, np.ndarray)}
+    moved = {name: between_addresses(value) for name, value in arrays.items()}
+    mass = dataclasses.replace(mass, **moved)
+    assert np.array_equal(kernel.vote(forest, Z, mass), expected)
+    again = pickle.loads(pickle.dumps(mass))
+    assert set(vars(again)) == {field.name for field in dataclasses.fields(mass)}
+    assert np.array_equal(kernel.vote(forest, Z, again), expected)
 
 
 # -- threads ---------------------------------------------------------------------------------------
