@@ -101,3 +101,28 @@ def test_files_keep_it(swc, hybrid, data, tmp_path, forget):
         X, P = data.new.X[:20], data.new.y_proba[:20]
         one, two = (hetcal.SupportMonitor(c).p_values(X, y_proba=P) for c in (loaded, calibrator))
         np.testing.assert_array_equal(one, two)
+
+
+def grouped_items(n, rng):
+    """Return items in groups of one to five, alike within a group."""
+    groups = np.repeat(np.arange(n), rng.integers(1, 6, n))[:n]
+    X = rng.normal(size=(n, 5))[groups] + 0.4 * rng.normal(size=(n, 5))
+    p = 1 / (1 + np.exp(-X[:, 0]))
+    y = (rng.random(n) < p).astype(int)
+    return X, y, np.column_stack([1 - p, p]), groups
+
+
+@pytest.mark.parametrize("kind", ["swc", "hybrid"])
+def test_new_items_are_flagged_at_the_rate_where_items_come_in_groups(kind, tmp_path):
+    flagged = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        (X, y, P, groups), (X_new, _, P_new, _) = (grouped_items(n, rng) for n in (300, 600))
+        options = {} if kind == "swc" else {"experts": ["proximity"], "n_estimators": 40}
+        calibrator = hetcal.get_calibrator(kind, **options).fit(X, y, y_proba=P, groups=groups)
+        hetcal.save(calibrator, tmp_path / "c.hetcal")
+        loaded = hetcal.load(tmp_path / "c.hetcal")
+        low = np.quantile(loaded.out_of_sample_support(), 0.05)
+        flagged.append(np.mean(loaded.support(X_new, y_proba=P_new) < low))
+    # Scaled by the number of items, as if support grew with it, a fifth and more are flagged.
+    assert 0.01 < np.mean(flagged) < 0.12
