@@ -23,7 +23,7 @@ html_static_path = ["_static"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-# What a room exports (its __all__) is its reference page; nothing is listed by hand.
+# What a package exports (its __all__) is its reference page; nothing is listed by hand.
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
