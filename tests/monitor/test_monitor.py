@@ -191,24 +191,26 @@ def _spoil_history(monitor):
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    ("spoil", "said"),
     [
-        _spoil_counts,
-        _spoil_capital,
-        _spoil_landmarks,
-        _spoil_trees,
-        _spoil_alarms,
-        _spoil_rate,
-        _spoil_history,
+        (_spoil_counts, "Stream has a wrong past"),
+        (_spoil_capital, "Martingale has a wrong capital"),
+        (_spoil_landmarks, "NearestScore has no scale"),
+        (_spoil_trees, "Reference knows other items"),
+        (_spoil_alarms, "Alarms has a wrong raised"),
+        (_spoil_rate, "rate must lie between 0 and 1"),
+        (_spoil_history, "History has a wrong rows"),
     ],
 )
-def test_files_that_no_monitor_could_have_written_are_refused(watch, tmp_path, spoil):
+def test_files_that_no_monitor_could_have_written_are_refused(
+    watch, tmp_path, monkeypatch, spoil, said
+):
     monitor = watch()
     spoil(monitor)
     # Saving looks at the history, which cannot be shown any more; the file is what counts here.
-    monitor.frame = lambda: None
+    monkeypatch.setattr(hetcal.SupportMonitor, "frame", lambda self: None)
     hetcal.save(monitor, tmp_path / "m.hetcal")
-    with pytest.raises(hetcal.FileFormatError):
+    with pytest.raises(hetcal.FileFormatError, match=said):
         hetcal.load(tmp_path / "m.hetcal")
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hetcal
+from hetcal._stored.reader import declared
 from hetcal.monitor.origins import MOST_ORIGINS, Origins
 from hetcal.monitor.shards import ShardCounts
-from hetcal.persistence import specs_monitor
 
 
 def stream(monitor):
@@ -149,15 +149,16 @@ def test_a_shard_keeps_its_share_in_a_file(watch, data, tmp_path):
 
 def test_files_of_old_have_the_whole_rate_and_know_their_copies(watch, data):
     """They say nothing of shares and origins."""
-    state = specs_monitor._pack(watch())
+    spec = declared(hetcal.SupportMonitor)
+    state = spec.pack(watch())
     old = {name: state[name] for name in state if name not in ("alarm_share", "origins")}
-    empty, other = (specs_monitor._unpack(copy.deepcopy(old)) for _ in range(2))
+    empty, other = (spec.unpack(copy.deepcopy(old)) for _ in range(2))
     assert empty._alarm_share == 1.0
     assert empty.counts_.origins.names == []
     empty.update(data.new.X, y_proba=data.new.y_proba)
-    state = specs_monitor._pack(empty)
+    state = spec.pack(empty)
     old = {name: state[name] for name in old}
-    copies = [specs_monitor._unpack(copy.deepcopy(old)) for _ in range(2)]
+    copies = [spec.unpack(copy.deepcopy(old)) for _ in range(2)]
     with pytest.raises(ValueError, match="counted the same items"):
         copies[0].merge(copies[1])
     assert other.merge(copies[0]).n_seen_ == 400

@@ -467,7 +467,7 @@ def test_leaf_sums_whose_starts_wrap_around(six_classes, tmp_path):
         wrap(arrays[node(state, "similarity_", "mass_")["indptr"]["index"]])
 
     path = saved(six_classes["plain"], tmp_path, edit, forget_features=True)
-    with pytest.raises(hetcal.FileFormatError, match="do not follow each other"):
+    with pytest.raises(hetcal.FileFormatError, match="LeafMass: indptr must rise"):
         hetcal.load(path)
 
 

@@ -1,9 +1,10 @@
-"""The words in which a class declares what of it is stored in files.
+"""The words in which a class declares what of it is stored in files, and the one reader of them.
 
-A class says so beside itself, with :func:`stored`; :mod:`hetcal.persistence` reads the declarations
-and is the only one who writes and reads files.
+A class says so beside itself, with :func:`stored`. :mod:`hetcal.persistence`, which is the only one
+who writes and reads files, takes objects apart and puts them together by these declarations.
 """
 
 from hetcal._stored.declaration import Declaration, exactly, expect, stored
+from hetcal._stored.reader import restored
 
-__all__ = ["Declaration", "exactly", "expect", "stored"]
+__all__ = ["Declaration", "exactly", "expect", "restored", "stored"]

@@ -29,6 +29,9 @@ from hetcal._stored.fields import Field
 
 C = TypeVar("C", bound=type)
 
+#: Every class that has declared itself, by its name in files. No other class is ever made.
+DECLARED: dict[str, type] = {}
+
 
 @dataclass(frozen=True)
 class Declaration:
@@ -56,22 +59,34 @@ def stored(
     *,
     may_lack: Collection[str] = (),
     derived: Mapping[str, Any] | None = None,
+    inline: bool = False,
 ) -> Callable[[C], C]:
     """Declare what of a class is stored; see :class:`Declaration`.
 
-    Examples
-    --------
-    >>> from hetcal._stored.fields import number
-    >>> @stored({"slope_": number(0, 100)})
-    ... class Line:
-    ...     pass
-    >>> Line._stored.fields["slope_"](-1)
-    False
+    A subclass has what its base class declares, and what it declares itself. One without a
+    declaration of its own cannot be stored.
+
+    Parameters
+    ----------
+    fields, may_lack, derived
+        See :class:`Declaration`.
+    inline : bool, default=False
+        A file keeps the parts among those of their owner, which makes the object with
+        :func:`~hetcal._stored.reader.restored`; by itself it cannot stand in a file.
     """
-    declaration = Declaration(dict(fields or {}), tuple(may_lack), dict(derived or {}))
 
     def declare(cls: C) -> C:
-        cls._stored = declaration  # type: ignore[attr-defined]
+        named = DECLARED.get(cls.__name__, cls)
+        if named.__module__ != cls.__module__:
+            raise TypeError(f"Two classes named {cls.__name__} cannot both be stored. Rename one.")
+        base = getattr(cls, "_stored", Declaration())
+        cls._stored = Declaration(  # type: ignore[attr-defined]
+            {**base.fields, **(fields or {})},
+            (*base.may_lack, *may_lack),
+            {**base.derived, **(derived or {})},
+        )
+        if not inline:
+            DECLARED[cls.__name__] = cls
         return cls
 
     return declare

@@ -52,6 +52,11 @@ def is_array(value: Any, kind: str, shape: tuple[int | None, ...]) -> bool:
     )
 
 
+def is_scalar(value: Any) -> bool:
+    """Tell whether a value is a single one: a number, text, true, false or None."""
+    return isinstance(value, _SCALARS)
+
+
 def in_range(values: np.ndarray, low: int, high: int) -> bool:
     """Tell whether all values lie in ``range(low, high)``."""
     return values.size == 0 or (int(values.min()) >= low and int(values.max()) < high)
@@ -83,7 +88,7 @@ def setting(value: Any) -> bool:
         return all(setting(item) for item in value)
     if isinstance(value, float | np.floating):
         return not np.isnan(value)
-    return isinstance(value, _SCALARS) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    return is_scalar(value) or (isinstance(value, np.ndarray) and value.ndim == 1)
 
 
 def flag(value: Any) -> bool:
@@ -118,9 +123,14 @@ def whole(low: int, high: int) -> Field:
     return lambda value: is_whole(value, low, high)
 
 
+def count(value: Any) -> bool:
+    """Take how many of something there are."""
+    return is_whole(value, 0, 1 << 60)
+
+
 def one_of(*known: Any) -> Field:
     """Take some values."""
-    return lambda value: isinstance(value, _SCALARS) and value in known
+    return lambda value: is_scalar(value) and value in known
 
 
 def instance(cls: type | tuple[type, ...], *fitted: str) -> Field:
@@ -155,6 +165,11 @@ def integers(*shape: int | None, low: int, high: int) -> Field:
     return lambda value: (
         is_array(value, "i", shape) and value.dtype == np.int64 and in_range(value, low, high)
     )
+
+
+def array_of(dtype: Any, *shape: int | None) -> Field:
+    """Take arrays of the very type that a kernel uses: a cast could change what a value means."""
+    return lambda value: is_array(value, "biuf", shape) and value.dtype == dtype
 
 
 def probabilities(*shape: int | None) -> Field:

@@ -27,11 +27,37 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hetcal._exceptions import UnknownCategoryWarning, levels_to_caller
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import (
+    MOST_FEATURES,
+    column_names,
+    flag,
+    instance,
+    is_scalar,
+    is_whole,
+    numbers,
+    one_of,
+    optional,
+    whole,
+)
 from hetcal._validation.containers import as_frame, masked_as_missing
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
+# What a file may ask for. A table is predicted column by column, and loading predicts once.
+_MOST_LEVELS, _MOST_TABLE_COLUMNS = 10_000_000, 50_000
 
 
+@stored(
+    {
+        "missing": one_of("keep", "impute"),
+        "allow_sparse": flag,
+        "max_levels": whole(0, 1 << 62),
+        "n_features_in_": whole(1, MOST_FEATURES),
+        "feature_names_in_": optional(column_names),
+        "levels_": instance(dict),
+        "fill_": optional(numbers(None)),
+    }
+)
 @dataclass
 class FeatureEncoder:
     """Fitted map from a table or array to a float64 matrix; see the module's text for the rules.
@@ -137,6 +163,17 @@ class FeatureEncoder:
             levels = self.levels_.get(j)
             names += [name] if levels is None else [f"{name}={level}" for level in levels]
         return names
+
+    def _check_restored(self) -> None:
+        n, levels, names = self.n_features_in_, self.levels_, self.feature_names_in_
+        expect(names is None or len(names) == n, self, "has wrong names")
+        for column, values in levels.items():
+            good = is_whole(column, 0, n - 1) and isinstance(values, list)
+            expect(good and all(map(is_scalar, values)), self, "has wrong levels")
+        expect(not levels or n <= _MOST_TABLE_COLUMNS, self, "has too many columns")
+        width = n - len(levels) + sum(map(len, levels.values()))
+        expect(0 < width <= _MOST_LEVELS, self, "has too many levels")
+        expect(self.fill_ is None or len(self.fill_) == width, self, "fills wrong")
 
     def _checked_sparse(self, X: Any) -> sparse.csr_array:
         if not self.allow_sparse:

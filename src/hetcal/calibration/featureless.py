@@ -162,6 +162,7 @@ class FeaturesStripped(ThreadSafe):
         return super().evidence(X, **options)  # type: ignore[misc]
 
 
+@stored()
 class FeaturelessSimilarityCalibrator(FeaturesStripped, SimilarityCalibrator):
     """A :class:`hetcal.SimilarityCalibrator` that was saved with ``forget_features=True``."""
 
@@ -172,6 +173,7 @@ class FeaturelessSimilarityCalibrator(FeaturesStripped, SimilarityCalibrator):
         return super().extend(X, y, **options)
 
 
+@stored()
 class FeaturelessHybridCalibrator(FeaturesStripped, HybridCalibrator):
     """A :class:`hetcal.HybridCalibrator` that was saved with ``forget_features=True``."""
 
@@ -199,7 +201,7 @@ def keeps_leaf_numbers(calibrator: Any) -> bool:
     if isinstance(calibrator, LocallyCalibratedClassifier | LabelPreserving):
         return keeps_leaf_numbers(calibrator.calibrator_)
     if isinstance(calibrator, HybridCalibrator):
-        families = [*calibrator.families_, *calibrator.bystanders_]
+        families = [*calibrator.families_, *calibrator.auxiliary_families_]
         return any(isinstance(family, ProximityFamily) for family in families)
     if not isinstance(calibrator, SimilarityCalibrator):
         return False
@@ -224,9 +226,9 @@ def _forget_similarity(calibrator: SimilarityCalibrator) -> SimilarityCalibrator
             "forget_features, or fit with similarity='forest'."
         )
     copied = _stripped_copy(FeaturelessSimilarityCalibrator, calibrator)
-    copied._honest = calibrator.out_of_sample_proba_  # cannot be computed any more later
+    copied._out_of_sample = calibrator.out_of_sample_proba_  # cannot be computed any more later
     calibrator.out_of_sample_support()  # nor can this
-    copied._honest_support = calibrator._honest_support
+    copied._out_of_sample_support = calibrator._out_of_sample_support
     copied._Z_grouped = None
     if isinstance(similarity, LeafSimilarity):
         copied.similarity_ = _forget_leaves(similarity, calibrator)

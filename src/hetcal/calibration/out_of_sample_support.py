@@ -39,7 +39,7 @@ def stored_support(value: Any) -> bool:
 class OutOfSampleSupport(ThreadSafe):
     """Gives calibrators :meth:`out_of_sample_support`; they say how to compute it."""
 
-    _honest_support: tuple[Any, Any] | None
+    _out_of_sample_support: tuple[Any, Any] | None
 
     def out_of_sample_support(self, *, return_n_trees: bool = False) -> Any:
         """Return the calibration support of the calibration items, each as if it were new.
@@ -67,10 +67,10 @@ class OutOfSampleSupport(ThreadSafe):
             item with 0 has been seen by every tree, and its support of 0 says nothing.
         """
         check_is_fitted(self, "classes_")
-        if getattr(self, "_honest_support", None) is None:
+        if getattr(self, "_out_of_sample_support", None) is None:
             values, n_trees = self._compute_out_of_sample_support()
-            self._honest_support = (values, n_trees)
-        values, n_trees = self._honest_support  # type: ignore[misc]
+            self._out_of_sample_support = (values, n_trees)
+        values, n_trees = self._out_of_sample_support  # type: ignore[misc]
         return (values, n_trees) if return_n_trees else values
 
     def calibration_labels(self) -> NDArray:
@@ -79,7 +79,7 @@ class OutOfSampleSupport(ThreadSafe):
         return self.classes_[self._calibration_codes()]  # type: ignore[attr-defined]
 
     def _check_stored_support(self, n_items: int) -> None:
-        found = getattr(self, "_honest_support", None)
+        found = getattr(self, "_out_of_sample_support", None)
         same = found is None or len(found[0]) == n_items
         expect(same, self, "has out-of-sample support of other items")
 

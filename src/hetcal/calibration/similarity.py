@@ -76,11 +76,11 @@ _N_FOLDS = 5
         "groups_": optional(integers(None, low=0, high=MOST_ITEMS)),
         "feature_names_in_": column_names,
         "features_forgotten_": flag,
-        "_honest": optional(probabilities(None, None)),
-        "_honest_support": optional(stored_support),
+        "_out_of_sample": optional(probabilities(None, None)),
+        "_out_of_sample_support": optional(stored_support),
         "_Z_grouped": optional(either(matrix, instance(np.ndarray))),
     },
-    may_lack=("zero_floor_", "feature_names_in_", "features_forgotten_", "_honest_support"),
+    may_lack=("zero_floor_", "feature_names_in_", "features_forgotten_", "_out_of_sample_support"),
 )
 class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
     r"""Calibrate each item by the labels of the calibration items that are similar to it.
@@ -246,8 +246,8 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
             )
         self.scores_ = items.scores
         self._Z_grouped = Z if self.groups_ is not None else None
-        self._honest: Matrix | None = None
-        self._honest_support = None
+        self._out_of_sample: Matrix | None = None
+        self._out_of_sample_support = None
         return self
 
     def predict_proba(
@@ -427,9 +427,9 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
     def out_of_sample_proba_(self) -> Matrix:
         """Out-of-sample calibrated probabilities of the calibration items themselves."""
         check_is_fitted(self, "similarity_")
-        if self._honest is None:
-            self._honest = self._out_of_sample_probabilities()
-        return self._honest
+        if self._out_of_sample is None:
+            self._out_of_sample = self._out_of_sample_probabilities()
+        return self._out_of_sample
 
     def extend(
         self,
@@ -479,8 +479,8 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
             np.vstack([self.scores_.proba, scores.proba]),
             np.vstack([self.scores_.log_proba, scores.log_proba]),
         )
-        self._honest = None
-        self._honest_support = None
+        self._out_of_sample = None
+        self._out_of_sample_support = None
         return self
 
     def __sklearn_tags__(self) -> Tags:
@@ -615,12 +615,12 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
 
     def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
         # The features of grouped items go along only while something still needs them.
-        if self._honest is None:
+        if self._out_of_sample is None:
             return state
         if self._Z_grouped is not None:
             self.out_of_sample_support()
-        support = getattr(self, "_honest_support", None)
-        known = {} if support is None else {"_honest_support": support}
+        support = getattr(self, "_out_of_sample_support", None)
+        known = {} if support is None else {"_out_of_sample_support": support}
         return state | known | {"_Z_grouped": None}
 
     @staticmethod
@@ -651,7 +651,7 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
             same = self.heterogeneity_._items.P.shape[1] == K
             expect(same, self, "has a heterogeneity of other classes")
         self._check_restored_columns(n, K)
-        predicted = self._honest
+        predicted = self._out_of_sample
         same = predicted is None or predicted.shape == (n, K)
         expect(same, self, "has no out-of-sample predictions")
         self._check_stored_support(n)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import numbers, probabilities
 from hetcal._typing import Matrix
 from hetcal.kernels.simplex import log_probabilities
 
@@ -15,6 +17,12 @@ from hetcal.kernels.simplex import log_probabilities
 _LOG_FLOOR = 1e-12
 
 
+@stored(
+    {
+        "proba": probabilities(None, None),
+        "log_proba": numbers(None, None, low=-np.finfo(float).max, high=1e-6),
+    }
+)
 @dataclass(frozen=True)
 class Scores:
     """A classifier's output, as probabilities and as their logarithms.
@@ -45,3 +53,7 @@ class Scores:
     def clipped_logs(self) -> Matrix:
         """The logarithms, cut where they no longer say anything."""
         return np.maximum(self.log_proba, log_probabilities(np.zeros(1), _LOG_FLOOR))
+
+    def _check_restored(self) -> None:
+        same = self.proba.shape == self.log_proba.shape
+        expect(same, self, "do not match their logarithms")

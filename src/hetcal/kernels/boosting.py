@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from hetcal._stored import stored
+from hetcal._stored.fields import MOST_CLASSES, array_of, integers, numbers, rising
 from hetcal._typing import Matrix
 from hetcal.kernels._backend import native
 from hetcal.kernels._checks import aligned, check_indices, expect
@@ -29,6 +31,8 @@ _NEVER = 255  # no bin is larger: everything goes left
 _LEAST_GAIN = 1e-10
 _LEAST_COLUMNS = 20
 _BLOCK_ROWS = 2048
+# What a file may ask for.
+_MOST_TREES, _MOST_NODES, _MOST_COLUMNS = 1_000_000, 1 << 16, 10_000_000
 _RARE = 1e-3  # a class is taken to be at least so frequent, so that the first scores are finite
 
 
@@ -142,6 +146,16 @@ class Boosting:
         return -self.learning_rate * (np.bincount(leaf, slope, n_leaves) / mass)
 
 
+@stored(
+    {
+        "classes_": integers(None, low=0, high=MOST_CLASSES),
+        "start": numbers(None),
+        "column": array_of(np.int32, None, None, None),
+        # Behind an infinite one nothing is ever found.
+        "threshold": numbers(None, None, None, low=-np.inf, high=np.inf),
+        "value": numbers(None, None, None),
+    }
+)
 @dataclass(frozen=True, eq=False)
 class AdditiveTrees:
     """Scores that are sums over trees: one score with two classes, else one per class.
@@ -178,6 +192,17 @@ class AdditiveTrees:
             rows = slice(begin, begin + _BLOCK_ROWS)
             add(X[rows], column, threshold, value, scores[rows])
         return _probabilities(scores.T).T
+
+    def _check_restored(self) -> None:
+        K, who = len(self.classes_), "AdditiveTrees"
+        good = K >= 2 and rising(self.classes_, strictly=True)
+        expect(good, who, "classes_ must be two or more, sorted", self.classes_)
+        S = 1 if K == 2 else K
+        T, n_scores, n_nodes = self.column.shape
+        expect(n_scores == S, who, f"{S} score(s) for {K} classes", n_scores)
+        expect(T * S <= _MOST_TREES, who, f"at most {_MOST_TREES} trees", T * S)
+        expect(0 < n_nodes < _MOST_NODES, who, f"1 to {_MOST_NODES - 1} nodes", n_nodes)
+        _check_trees(self, _MOST_COLUMNS)
 
 
 def _edges(column: Matrix, n_bins: int) -> Matrix:

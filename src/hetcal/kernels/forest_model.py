@@ -9,12 +9,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored import stored
+from hetcal._stored.fields import Field, array_of, optional, whole
 from hetcal.kernels._backend import native
 from hetcal.kernels._checks import aligned, check_indices, check_length, check_trees, expect
 
 MOST_NODES = 2**31 - 1  # children are places in arrays of int32
+# First what the checks take for a while; later numbers of leaves, the layout of the compiled core
+# and leaf sums.
+_BYTES_PER_NODE = 48
 
 
+def _thresholds(value: Any) -> bool:
+    """Take numbers, also infinite ones: these part missing values from all others."""
+    return array_of(np.float64, None)(value) and not np.isnan(value).any()
+
+
+#: What is stored of trees: the very types that kernels use.
+STORED_TREES: dict[str, Field] = {
+    "feature": array_of(np.int32, None),
+    "threshold": _thresholds,
+    "left": array_of(np.int32, None),
+    "right": array_of(np.int32, None),
+    "missing_left": array_of(np.uint8, None),
+    "tree_offset": array_of(np.int64, None),
+    "n_features": whole(1, 10_000_000),
+}
+
+
+@stored(
+    STORED_TREES | {"in_bag": optional(array_of(np.uint8, None, None))},
+    derived={"leaf_index": None},
+)
 @dataclass(frozen=True, eq=False)
 class Forest:
     """The nodes of all trees, one tree after the other.
@@ -79,6 +105,18 @@ class Forest:
     @cached_property
     def checked(self) -> Forest:
         """The forest itself, checked once, for the pure twin."""
+        self._check_restored()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what can be made again."""
+        made = ("packed", "checked")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def _restore(self) -> None:
+        object.__setattr__(self, "leaf_index", _leaf_numbers(self.left))
+
+    def _check_restored(self) -> None:
         expect(self.n_features >= 1, "Forest", "n_features must be 1 or more", self.n_features)
         check_trees(
             "Forest", self.feature, self.left, self.right, self.tree_offset, self.n_features
@@ -86,12 +124,14 @@ class Forest:
         for name in ("threshold", "missing_left", "leaf_index"):
             check_length("Forest", name, getattr(self, name), len(self.left))
         check_indices("Forest", "leaf_index", self.leaf_index[self.left < 0], self.n_leaves)
-        return self
+        expect(self.n_trees >= 1, "Forest", "there must be 1 tree or more", self.n_trees)
+        if self.in_bag is not None:
+            n_rows = len(self.in_bag)
+            expect(n_rows == self.n_trees, "Forest", "in_bag must have a row per tree", n_rows)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what can be made again."""
-        made = ("packed", "checked")
-        return {name: value for name, value in self.__dict__.items() if name not in made}
+    @staticmethod
+    def _bytes_needed(state: dict[str, Any]) -> int:
+        return _BYTES_PER_NODE * np.size(state["left"])
 
 
 def assemble(
@@ -106,19 +146,23 @@ def assemble(
 ) -> Forest:
     """Return a Forest from node arrays (children counted over all trees); number its leaves."""
     expect(len(left) <= MOST_NODES, "Forest", f"at most {MOST_NODES} nodes", len(left))
-    is_leaf = left < 0
-    leaf_index = np.where(is_leaf, np.cumsum(is_leaf) - 1, -1)
     return Forest(
         feature=np.ascontiguousarray(feature, dtype=np.int32),
         threshold=np.ascontiguousarray(threshold, dtype=np.float64),
         left=np.ascontiguousarray(left, dtype=np.int32),
         right=np.ascontiguousarray(right, dtype=np.int32),
         missing_left=np.ascontiguousarray(missing_left, dtype=np.uint8),
-        leaf_index=leaf_index.astype(np.int32),
+        leaf_index=_leaf_numbers(left),
         tree_offset=np.ascontiguousarray(tree_offset, dtype=np.int64),
         n_features=int(n_features),
         in_bag=in_bag,
     )
+
+
+def _leaf_numbers(left: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the number of each leaf among all leaves, -1 at inner nodes."""
+    is_leaf = left < 0
+    return np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32)
 
 
 def from_sklearn(forest: Any) -> Forest:

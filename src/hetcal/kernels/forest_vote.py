@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from hetcal._stored import stored
+from hetcal._stored.fields import LARGEST, MOST_CLASSES, array_of, either, numbers, optional, whole
 from hetcal.kernels._backend import native
 from hetcal.kernels._checks import aligned, check_indices, check_length, check_starts, expect
 from hetcal.kernels.forest_model import Forest
@@ -27,6 +29,16 @@ _ROWS_PER_CALL = 65_536  # rows between two chances to interrupt
 _PURE_ROWS_PER_CALL = 4_096
 
 
+@stored(
+    {
+        "n_classes": whole(1, MOST_CLASSES),
+        "values": either(
+            numbers(None, low=0.0, high=LARGEST), numbers(None, None, low=0.0, high=LARGEST)
+        ),
+        "indptr": optional(array_of(np.int64, None)),
+        "classes": optional(array_of(np.int32, None)),
+    }
+)
 @dataclass(frozen=True, eq=False)
 class LeafMass:
     """Weight of each class in each leaf.
@@ -68,19 +80,30 @@ class LeafMass:
 
     def matrix(self) -> Any:
         """Return the weights as a matrix of shape (n_leaves, n_classes), dense or sparse."""
-        shape = (self.n_leaves, self.n_classes)
-        if self.indptr is None or self.classes is None:
-            expect(self.values.shape == shape, "LeafMass", f"values must be {shape}", shape)
+        self._check_restored()
+        if self.indptr is None:
             return self.values
-        check_starts("LeafMass", "indptr", self.indptr, len(self.values))
-        check_length("LeafMass", "classes", self.classes, len(self.values))
-        check_indices("LeafMass", "classes", self.classes, self.n_classes)
+        shape = (self.n_leaves, self.n_classes)
         return sparse.csr_array((self.values, self.classes, self.indptr), shape=shape)
 
     def toarray(self) -> NDArray[np.float64]:
         """Return the weights as a dense array of shape (n_leaves, n_classes)."""
         matrix = self.matrix()
         return matrix if self.indptr is None else matrix.toarray()
+
+    def _check_restored(self) -> None:
+        if self.indptr is None or self.classes is None:
+            together = self.indptr is self.classes
+            expect(together, "LeafMass", "indptr and classes must come together", "one of them")
+            got, shape = self.values.shape, (self.n_leaves, self.n_classes)
+            expect(got == shape, "LeafMass", f"values must have shape {shape}", got)
+            in_rows = self.values.flags.c_contiguous
+            expect(in_rows, "LeafMass", "values must lie row by row", "another order")
+            return
+        check_starts("LeafMass", "indptr", self.indptr, len(self.values))
+        check_length("LeafMass", "values", self.values, len(self.values))
+        check_length("LeafMass", "classes", self.classes, len(self.values))
+        check_indices("LeafMass", "classes", self.classes, self.n_classes)
 
 
 def apply(forest: Forest, Z: NDArray[Any], n_jobs: int | None = 1) -> NDArray[np.int32]:

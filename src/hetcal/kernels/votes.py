@@ -11,9 +11,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored import stored
+from hetcal._stored.checks import check_codes, check_weight
+from hetcal._stored.fields import MOST_CLASSES, integers, numbers, optional, whole
 from hetcal._typing import Matrix
 
 
+@stored(
+    {
+        "codes": integers(None, low=0, high=MOST_CLASSES),
+        "n_classes": whole(2, MOST_CLASSES),
+        "weight": optional(numbers(None, low=0.0)),
+    }
+)
 @dataclass(frozen=True)
 class Voters:
     """The calibration items as voters: class codes, number of classes, weights."""
@@ -21,6 +31,10 @@ class Voters:
     codes: NDArray[np.int64]
     n_classes: int
     weight: Matrix | None = None
+
+    def _check_restored(self) -> None:
+        check_codes(self, self.codes, len(self.codes), self.n_classes)
+        check_weight(self, self.weight, len(self.codes))
 
 
 @dataclass(frozen=True)

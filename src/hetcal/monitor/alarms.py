@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored import stored
+from hetcal._stored.fields import count, list_of, text
 from hetcal._typing import Matrix, Rows
 from hetcal.monitor import window
 from hetcal.monitor.groups import ALL, Group, title
 
 MOST_ALARMS = 1000
+_ALARM = {"time": count, "who": text, "test": text, "score": text}
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,12 @@ class AlarmRule:
         return window.bound(self.width, self.horizon, self.rate / 2 / len(self.scores))
 
 
+def _alarm(value: Any) -> bool:
+    known = isinstance(value, dict) and set(value) == set(_ALARM)
+    return known and all(good(value[name]) for name, good in _ALARM.items())
+
+
+@stored({"raised": list_of(_alarm, MOST_ALARMS)}, inline=True)
 @dataclass(frozen=True)
 class Alarms:
     """The alarms since the last reset, by time; at most one per group and test.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._stored import restored
 from hetcal._typing import Matrix, Rows
 from hetcal.monitor.alarms import AlarmRule, Alarms
 from hetcal.monitor.groups import ALL, Members
@@ -90,3 +93,27 @@ class Counts:
     def with_reference_of(self, other: Counts) -> Counts:
         """Put back what :meth:`without_reference` has left out."""
         return replace(self, streams=self.streams.with_reference_of(other.streams))
+
+    def to_stored(self) -> dict[str, Any]:
+        """Return the parts that a file keeps."""
+        return self.streams.to_stored() | {
+            "alarms_": self.alarms.raised,
+            "history_": self.history.rows,
+            "origins": self.origins.names,
+        }
+
+    @classmethod
+    def from_stored(cls, state: dict[str, Any]) -> Counts:
+        """Take the counts out of the parts that a file keeps."""
+        streams = Streams.from_stored(state)
+        alarms = restored(Alarms, raised=state.pop("alarms_"))
+        history = restored(History, rows=state.pop("history_"))
+        names = state.pop("origins") if "origins" in state else _likely_names(streams, history)
+        return cls(streams, alarms, history, restored(Origins, names=names))
+
+
+def _likely_names(streams: Streams, history: History) -> list[str]:
+    """Name what an old file has counted by its first update, which its copies have as well."""
+    if not streams.all.n_seen:
+        return []
+    return [hashlib.sha256(history.rows[:1].tobytes()).hexdigest()[:16]]

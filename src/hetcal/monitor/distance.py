@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import IsolationForest
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import LARGEST, instance, number, numbers
 from hetcal._typing import Rows, Vector
 from hetcal.kernels import forest as kernel
 from hetcal.monitor.bins import N_BINS, log_bins, unit_bins
@@ -22,6 +24,13 @@ _MOST_DEVIATIONS = 10.0  # more of one column would outweigh all others
 _BLOCK_NUMBERS = 1 << 23
 
 
+@stored(
+    {
+        "forest": instance(kernel.Forest),
+        "path": numbers(None, low=0.0),
+        "typical": number(1e-9, LARGEST),
+    }
+)
 class IsolationScore:
     """How soon random cuts isolate an item; as in an isolation forest.
 
@@ -63,12 +72,28 @@ class IsolationScore:
         """Return fixed bins."""
         return unit_bins(scores)
 
+    @property
+    def n_columns(self) -> int:
+        """Number of encoded features."""
+        return self.forest.n_features
+
+    def _check_restored(self) -> None:
+        expect(len(self.path) == self.forest.n_leaves, self, "has odd paths")
+
     def _score(self, leaves: NDArray[np.int32]) -> Vector:
         seen = leaves >= 0
         mean = np.where(seen, self.path[leaves], 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
         return 1 - 2.0 ** (-mean / self.typical)
 
 
+@stored(
+    {
+        "center": numbers(None),
+        "spread": numbers(None, low=1 / LARGEST),
+        "landmarks": numbers(None, None),
+    },
+    derived={"chosen": None},
+)
 class NearestScore:
     """Distance to the nearest of at most 1000 remembered items, standardised by column.
 
@@ -109,6 +134,16 @@ class NearestScore:
     def bins(self, scores: Vector) -> Rows:
         """Return fixed bins."""
         return N_BINS - 1 - log_bins(-scores)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of encoded features."""
+        return self.landmarks.shape[1]
+
+    def _check_restored(self) -> None:
+        n, d = self.landmarks.shape
+        expect(0 < n <= _MOST_LANDMARKS, self, "remembers no items")
+        expect(len(self.center) == len(self.spread) == d, self, "has no scale")
 
     def _standardised(self, F: Vector) -> Vector:
         return np.clip((F - self.center) / self.spread, -_MOST_DEVIATIONS, _MOST_DEVIATIONS)

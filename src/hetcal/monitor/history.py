@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._stored import stored
+from hetcal._stored.fields import array_of
 from hetcal._typing import Matrix, Vector
 from hetcal.monitor.stream import Stream
 from hetcal.monitor.testing import Peaks
@@ -34,7 +37,23 @@ _WHEN, _SEEN, _ITEMS, _LABELS = (
     COLUMNS.index(name) for name in ("when", "seen", "items", "labels")
 )
 
+_COUNTS = [COLUMNS.index(name) for name in COUNTS]
+# What times, in seconds, may be: pandas counts nanoseconds in 64 bits.
+_LATEST = pd.Timestamp.max.timestamp() - 1
+# Whole numbers above have no exact form as a floating-point number.
+_MOST_COUNTED = 1 << 53
 
+
+def _rows(value: Any) -> bool:
+    """Take rows with times that a clock shows and whole counts."""
+    if not array_of(np.float64, None, len(COLUMNS))(value) or np.isinf(value).any():
+        return False
+    counts, when = value[:, _COUNTS], value[:, _WHEN]
+    whole = (counts >= 0) & (counts < _MOST_COUNTED) & (counts == np.floor(counts))
+    return bool(whole.all() and (np.abs(when) < _LATEST).all())
+
+
+@stored({"rows": _rows}, inline=True)
 @dataclass(frozen=True, eq=False)
 class History:
     """What was counted when.

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import count, numbers
 from hetcal._typing import Matrix, Rows, Vector
 
 NAMES = ("accuracy", "brier")
 
 
+@stored({"n": count, "excess": numbers(None), "variance": numbers(None)})
 @dataclass(frozen=True, eq=False)
 class LabelSums:
     """Sums of observed minus expected, and of their variance, should the probabilities be right.
@@ -80,6 +83,10 @@ class LabelSums:
             name: {"excess": float(more[j]) if self.n else None, "z": _or_none(z[j])}
             for j, name in enumerate(names)
         }
+
+    def _check_restored(self) -> None:
+        n = len(self.excess)
+        expect(n >= 3 and len(self.variance) == n, self, "are not counted")
 
 
 def _or_none(value: float) -> float | None:

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored import stored
+from hetcal._stored.fields import count, numbers, whole
 from hetcal._typing import Matrix, Vector
 
 # Density, share w, and its kappa or b.
@@ -37,6 +39,15 @@ _PATIENCE = 50.0
 _LEAST_P = 1e-12
 
 
+@stored(
+    {
+        # Logarithms: an item adds some dozens at most.
+        "capital": numbers(None, 1 + len(BETTING_FUNCTIONS), low=-1e18, high=1e18),
+        "n_items": count,
+        "n_processes": whole(1, 1 << 60),
+    },
+    inline=True,
+)
 @dataclass(frozen=True, eq=False)
 class Martingale:
     """One martingale per score; the evidence is their mean.

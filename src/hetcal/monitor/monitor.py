@@ -9,8 +9,11 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from hetcal._stored import restored, stored
+from hetcal._stored.fields import instance, number
 from hetcal._threads import changed, lock_of, on_draft, snapshot, synchronized
 from hetcal._typing import Matrix, Rows, Vector
+from hetcal.calibration import HybridCalibrator, SimilarityCalibrator
 from hetcal.monitor.alarms import AlarmRule
 from hetcal.monitor.build_reference import extended, out_of_bag, split
 from hetcal.monitor.checks import (
@@ -27,6 +30,9 @@ from hetcal.monitor.checks import (
 from hetcal.monitor.conformal import discoveries
 from hetcal.monitor.counts import Counts
 from hetcal.monitor.groups import Members, class_members, named_members
+from hetcal.monitor.reference import Reference
+from hetcal.monitor.restored import check_restored
+from hetcal.monitor.scorer import Scorer
 from hetcal.monitor.start import start_streams
 from hetcal.monitor.summary import as_plain, groups_table, summary
 from hetcal.monitor.watched import calibrator_inside, n_items
@@ -34,6 +40,17 @@ from hetcal.monitor.watched import calibrator_inside, n_items
 _SHARD_SEED = 4  # the monitor's own draws use 0 to 3
 
 
+@stored(
+    {
+        "calibrator_": instance((SimilarityCalibrator, HybridCalibrator), "classes_"),
+        "scorer_": instance(Scorer),
+        "reference_": instance(Reference),
+        "counts_": instance(Counts),
+        "_alarm_share": number(1e-12, 1.0),
+    },
+    may_lack=("_alarm_share",),
+    derived={"calibrator": None, "classes_": None, "_n_items": None},
+)
 class SupportMonitor:
     r"""Watch whether new items are still covered by the calibration set, without labels.
 
@@ -448,6 +465,31 @@ class SupportMonitor:
     def __repr__(self) -> str:
         inside = type(getattr(self, "calibrator_", self.calibrator)).__name__
         return f"SupportMonitor({inside}, reference={self.reference!r}, rate={self.rate})"
+
+    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
+        scorer, counts = state.pop("scorer_"), state.pop("counts_")
+        state.pop("_alarm_share", None)
+        return (
+            state
+            | {"calibrator_": snapshot(self.calibrator_), "alarm_share": self._alarm_share}
+            | {"encoder": scorer.encoder, "score": scorer.distance}
+            | counts.to_stored()
+        )
+
+    @classmethod
+    def _from_stored(cls, state: dict[str, Any]) -> dict[str, Any]:
+        scorer = {"encoder": state.pop("encoder"), "distance": state.pop("score")}
+        if "alarm_share" in state:  # not in files of old
+            state["_alarm_share"] = state.pop("alarm_share")
+        counts = Counts.from_stored(state)
+        return state | {"scorer_": restored(Scorer, **scorer), "counts_": counts}
+
+    def _restore(self) -> None:
+        self.calibrator, self.classes_ = self.calibrator_, self.calibrator_.classes_
+        self._n_items = n_items(self.calibrator_)
+
+    def _check_restored(self) -> None:
+        check_restored(self)
 
     def _watched(self) -> Any:
         """Return the calibrator in its state of now; first fit the monitor, if that needs no X."""

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from typing import Any
+
+from hetcal._stored import stored
+from hetcal._stored.fields import list_of
 
 MOST_ORIGINS = 1000  # a long-lived monitor that takes in shards every day stays small
 
 
+def _name(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= 64
+
+
+@stored({"names": list_of(_name, MOST_ORIGINS)}, inline=True)
 @dataclass(frozen=True)
 class Origins:
     """The origins of a monitor's counts.

@@ -9,12 +9,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import (
+    MOST_CLASSES,
+    column_names,
+    integers,
+    list_of,
+    numbers,
+    optional,
+)
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.monitor import conformal
 
 LEAST_ITEMS = 20
 
 
+@stored(
+    {
+        "scores": numbers(None, None),
+        "n_trees": list_of(optional(integers(None, low=1, high=1 << 31))),
+        "top": optional(integers(None, low=0, high=MOST_CLASSES)),
+        "by": optional(column_names),
+        "rows": optional(integers(None, low=0, high=1 << 48)),
+    }
+)
 @dataclass(frozen=True, eq=False)
 class Reference:
     """Reference items.
@@ -66,6 +84,15 @@ class Reference:
     def calibration_rows(self) -> Rows:
         """Return which of the calibration items these are."""
         return np.arange(self.scores.shape[1]) if self.rows is None else self.rows
+
+    def _check_restored(self) -> None:
+        n_scores, n = self.scores.shape
+        expect(n_scores in (1, 2) and n >= LEAST_ITEMS, self, "has no scores")
+        expect((self.scores[0] >= 0).all(), self, "has negative support")
+        expect(len(self.n_trees) == n_scores, self, "counts other trees")
+        per_item = [*self.n_trees, self.top, self.by, self.rows]
+        same = all(values is None or len(values) == n for values in per_item)
+        expect(same, self, "knows other items")
 
     def usable(self) -> Reference:
         """Leave out items in whose score no tree could take part, or that have no score."""

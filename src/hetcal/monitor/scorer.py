@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import instance, optional
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import FeatureEncoder
 from hetcal.monitor.bins import log_bins
@@ -16,6 +18,13 @@ from hetcal.monitor.distance import SCORES
 _BLOCK_ROWS = 1 << 14
 
 
+@stored(
+    {
+        "encoder": optional(instance(FeatureEncoder)),
+        "distance": optional(instance(tuple(SCORES.values()))),
+    },
+    inline=True,
+)
 @dataclass(frozen=True, eq=False)
 class Scorer:
     """Scores new items like the reference.
@@ -87,6 +96,12 @@ class Scorer:
         if self.distance is not None:
             rows.append(self.distance.bins(scores[1]))
         return np.stack(rows)
+
+    def _check_restored(self) -> None:
+        if self.distance is not None:
+            expect(self.encoder is not None, self, "has no encoder")
+            width = len(self.encoder.feature_names_out_)  # type: ignore[union-attr]
+            expect(width == self.distance.n_columns, self, "measures other columns")
 
     def _distances(self, X: Any, n_trees: Rows | None, rng: np.random.Generator) -> Vector:
         encoder: Any = self.encoder

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored import expect, restored, stored
+from hetcal._stored.fields import count, instance, integers
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.monitor.bins import N_BINS
 from hetcal.monitor.conformal import running_p_values
@@ -14,7 +17,21 @@ from hetcal.monitor.labels import LabelSums
 from hetcal.monitor.martingale import Martingale
 from hetcal.monitor.window import FisherWindow
 
+_BY_BIN = integers(None, N_BINS, low=0, high=1 << 48)
 
+
+@stored(
+    {
+        "base": _BY_BIN,
+        "past": _BY_BIN,
+        "martingale": instance(Martingale),
+        "window": instance(FisherWindow),
+        "labels": instance(LabelSums),
+        "usual": instance(LabelSums),
+        "n_seen": count,
+        "n_flagged": count,
+    }
+)
 @dataclass(frozen=True, eq=False)
 class Stream:
     """Counts and tests of bounded size; one row per score (support, distance).
@@ -122,3 +139,28 @@ class Stream:
     def with_reference_of(self, other: Stream) -> Stream:
         """Put back what :meth:`without_reference` has left out."""
         return replace(self, base=other.base, usual=other.usual)
+
+    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
+        martingale, window = state.pop("martingale"), state.pop("window")
+        return state | {
+            "capital": martingale.capital,
+            "n_tested": martingale.n_items,
+            "n_shards": martingale.n_processes,
+            "tails": window.tails,
+        }
+
+    @classmethod
+    def _from_stored(cls, state: dict[str, Any]) -> dict[str, Any]:
+        names = {"capital": "capital", "n_items": "n_tested", "n_processes": "n_shards"}
+        capital = {name: state.pop(stored_as) for name, stored_as in names.items()}
+        window = restored(FisherWindow, tails=state.pop("tails"))
+        return state | {"martingale": restored(Martingale, **capital), "window": window}
+
+    def _check_restored(self) -> None:
+        per_score = (self.past, self.martingale.capital, self.window.tails)
+        same = all(len(part) == len(self.base) for part in per_score)
+        expect(same, self, "has tests of other scores")
+        known = max(self.n_flagged, self.martingale.n_items) <= self.n_seen
+        expect(known, self, "has counted more items than it has seen")
+        expect(len(self.labels.excess) == len(self.usual.excess), self, "has odd labels")
+        expect(self.base is not self.past, self, "keeps two counts in one place")

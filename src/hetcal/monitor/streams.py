@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored import expect, restored, stored
+from hetcal._stored.fields import text
 from hetcal._typing import Matrix, Rows
 from hetcal.monitor.groups import ALL, KINDS, Group, Members
 from hetcal.monitor.labels import LabelSums
 from hetcal.monitor.stream import Stream
 
+#: Where a file keeps the streams of a kind, by name.
+_STORED_AS = {"class": "class_streams_", "by": "named_streams_"}
 
+
+def _streams(value: Any) -> bool:
+    return all(isinstance(stream, Stream) for stream in value.values())
+
+
+@stored({"by_group": _streams}, inline=True)
 @dataclass(frozen=True, eq=False)
 class Streams:
     """One stream per group.
@@ -99,3 +110,19 @@ class Streams:
                 for group, stream in self.by_group.items()
             }
         )
+
+    def to_stored(self) -> dict[str, Any]:
+        """Return the parts that a file keeps."""
+        kinds = {name: self.of_kind(kind) for kind, name in _STORED_AS.items()}
+        return {"stream_": self.all} | kinds
+
+    @classmethod
+    def from_stored(cls, state: dict[str, Any]) -> Streams:
+        """Take the streams out of the parts that a file keeps."""
+        by_group = {ALL: state.pop("stream_")}
+        for kind, name in _STORED_AS.items():
+            streams = state.pop(name)
+            named = isinstance(streams, dict) and all(map(text, streams))
+            expect(named, cls, "have groups without a name")
+            by_group |= {(kind, group): stream for group, stream in streams.items()}
+        return restored(cls, by_group=by_group)

@@ -12,6 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from hetcal._stored import stored
+from hetcal._stored.fields import list_of, numbers
 from hetcal._typing import Matrix, Vector
 
 _N_SIMULATED = 1000
@@ -19,6 +21,7 @@ _NUMBERS_AT_ONCE = 500_000
 _LEAST_P = 1e-12
 
 
+@stored({"tails": list_of(numbers(None, low=0.0, high=1e3))}, inline=True)
 @dataclass(frozen=True, eq=False)
 class FisherWindow:
     """The last items of a stream.

@@ -3,119 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+import hetcal.calibration.featureless
+import hetcal.monitor.monitor  # noqa: F401  (and all that these import declare their classes)
 from hetcal._exceptions import FileFormatError
-from hetcal.calibration import (
-    BetaCalibration,
-    BiasCorrectedTemperatureScaling,
-    HistogramBinning,
-    HybridCalibrator,
-    IsotonicCalibration,
-    LabelPreserving,
-    LocallyCalibratedClassifier,
-    PlattScaling,
-    PrecomputedProba,
-    SimilarityCalibrator,
-    TemperatureScaling,
-    Uncalibrated,
-    VectorScaling,
-)
-from hetcal.calibration.augment import AugmentedSpace
-from hetcal.calibration.featureless import (
-    FeaturelessHybridCalibrator,
-    FeaturelessSimilarityCalibrator,
-    LeafSums,
-)
+from hetcal._stored.declaration import DECLARED
+from hetcal._stored.reader import Spec, declared
 from hetcal.calibration.hybrid.boosted_trees import BoostedTrees
-from hetcal.calibration.hybrid.families import Family, GlobalFamily
-from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
-from hetcal.calibration.hybrid.kernel_machine import KernelFamily
-from hetcal.calibration.hybrid.nearest import NeighbourFamily
-from hetcal.calibration.hybrid.recalibration import Recalibration
-from hetcal.calibration.hybrid.retrained import (
-    BoostingFamily,
-    CalibratorFamily,
-    WideBoostingFamily,
-)
-from hetcal.calibration.hybrid.space import LogSpace
-from hetcal.calibration.hybrid.zero_weight import ZeroWeightExperts
-from hetcal.persistence import (
-    forests,
-    specs_arrays,
-    specs_heterogeneity,
-    specs_monitor,
-    specs_sklearn,
-)
-from hetcal.persistence.spec import Spec, declared
-from hetcal.similarity import (
-    CallableSimilarity,
-    CombinedSimilarity,
-    CosineSimilarity,
-    EuclideanSimilarity,
-    ForestProximity,
-    IsolationProximity,
-    PrecomputedSimilarity,
-    RBFSimilarity,
-)
+from hetcal.calibration.hybrid.families import Family
+from hetcal.persistence import specs_heterogeneity, specs_sklearn
+from hetcal.similarity import CallableSimilarity
 
-#: Classes that say themselves what of them is stored (:mod:`hetcal._stored`).
-DECLARED: tuple[type, ...] = (
-    ForestProximity,
-    IsolationProximity,
-    EuclideanSimilarity,
-    CosineSimilarity,
-    RBFSimilarity,
-    PrecomputedSimilarity,
-    CombinedSimilarity,
-    SimilarityCalibrator,
-    FeaturelessSimilarityCalibrator,
-    HybridCalibrator,
-    FeaturelessHybridCalibrator,
-    GlobalFamily,
-    ProximityFamily,
-    ForestVoteFamily,
-    NeighbourFamily,
-    BoostingFamily,
-    WideBoostingFamily,
-    KernelFamily,
-    CalibratorFamily,
-    Recalibration,
-    LogSpace,
-    Uncalibrated,
-    TemperatureScaling,
-    BiasCorrectedTemperatureScaling,
-    VectorScaling,
-    PlattScaling,
-    BetaCalibration,
-    IsotonicCalibration,
-    HistogramBinning,
-    LabelPreserving,
-    PrecomputedProba,
-    LocallyCalibratedClassifier,
-    AugmentedSpace,
-    LeafSums,
-    BoostedTrees,
-    ZeroWeightExperts,
-)
-#: Names that files of format 1 may hold, and those of today.
-_FORMER_NAMES = {"SilentFamily": "ZeroWeightExperts"}
+#: Names that files of format 1 may hold, and those of today: of classes and of their parts.
+_RENAMED_CLASSES = {"SilentFamily": "ZeroWeightExperts"}
+_RENAMED_PARTS = {
+    "_honest": "_out_of_sample",
+    "_honest_support": "_out_of_sample_support",
+    "bystanders_": "auxiliary_families_",
+}
 
 _BY_NAME: dict[str, Spec] = {
     spec.name: spec
-    for specs in (
-        map(declared, DECLARED),
-        forests.SPECS,
-        specs_sklearn.SPECS,
-        specs_heterogeneity.SPECS,
-        specs_arrays.SPECS,
-        specs_monitor.SPECS,
+    for spec in chain(
+        map(declared, DECLARED.values()), specs_sklearn.SPECS, specs_heterogeneity.SPECS
     )
-    for spec in specs
 }
 #: Of scikit-learn's own model the trees are stored; what is loaded is a :class:`BoostedTrees`.
 _AS_TREES = replace(
@@ -137,13 +54,18 @@ def spec_of(value: Any, where: str) -> Spec:
 
 def spec_named(name: Any) -> Spec:
     """Return how to read a class by its name in the file."""
-    spec = _BY_NAME.get(_FORMER_NAMES.get(name, name)) if isinstance(name, str) else None
+    spec = _BY_NAME.get(_RENAMED_CLASSES.get(name, name)) if isinstance(name, str) else None
     if spec is None:
         raise FileFormatError(
             f"The file holds a {str(name)[:60]!r}, which this hetcal does not know. Install the "
             "hetcal that wrote the file, or a newer one."
         )
     return spec
+
+
+def part_named(name: str) -> str:
+    """Return what a part is called today, by its name in the file."""
+    return _RENAMED_PARTS.get(name, name)
 
 
 def _described(value: Any) -> str:

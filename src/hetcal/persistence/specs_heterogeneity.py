@@ -23,6 +23,7 @@ from hetcal._stored.fields import (
     table,
     whole,
 )
+from hetcal._stored.reader import Spec, plain
 from hetcal._validation import FeatureEncoder
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.cells import Balls
@@ -31,7 +32,6 @@ from hetcal.heterogeneity.global_map import CrossFittedMap
 from hetcal.heterogeneity.inputs import check_parameters
 from hetcal.heterogeneity.local_models import LocalModels
 from hetcal.heterogeneity.out_of_bag import Items, NullDraws, NullMeans
-from hetcal.persistence.spec import Spec, plain
 
 _MOST_TREES = 10_000
 # Trees times items of one local forest, beyond a thousand trees: some seconds.

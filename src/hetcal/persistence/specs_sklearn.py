@@ -1,4 +1,4 @@
-"""How what we use of scikit-learn is stored."""
+"""How what we use of scikit-learn is stored, since its classes cannot declare it themselves."""
 
 from __future__ import annotations
 
@@ -10,45 +10,22 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from hetcal._stored import exactly, expect
-from hetcal._stored.fields import (
-    LARGEST,
-    flag,
-    is_whole,
-    matrix,
-    number,
-    numbers,
-    optional,
-    within,
-)
-from hetcal.persistence.spec import Spec
+from hetcal._stored.fields import LARGEST, flag, matrix, number, numbers, optional, whole
+from hetcal._stored.reader import Spec, plain
 
-_SCALER = ("mean_", "var_", "scale_", "n_samples_seen_", "n_features_in_")
-_SETTINGS = ("with_mean", "with_std")
 _MAX = np.finfo(np.float64).max
+_SEEN = numbers(None, low=0.0)
 
 
-def _pack_scaler(scaler: StandardScaler) -> dict[str, Any]:
-    return {name: getattr(scaler, name, None) for name in (*_SCALER, *_SETTINGS)}
+def _counts(value: Any) -> bool:
+    return number(0)(value) or (isinstance(value, np.ndarray) and _SEEN(value.astype(np.float64)))
 
 
-def _unpack_scaler(state: dict[str, Any]) -> StandardScaler:
-    exactly(state, (*_SCALER, *_SETTINGS), StandardScaler)
-    expect(flag(state["with_mean"]) and flag(state["with_std"]), StandardScaler, "is no scale")
-    scaler = StandardScaler(with_mean=bool(state["with_mean"]), with_std=bool(state["with_std"]))
-    n = state["n_features_in_"]
-    expect(is_whole(n, 1), scaler, "has no features")
-    for name, low in {"mean_": -LARGEST, "scale_": 1 / LARGEST}.items():
-        expect(optional(numbers(n, low=low))(state[name]), scaler, f"has a wrong {name}")
-    # Of no use after the fit; the square of the scale, or less than zero by rounding.
-    expect(optional(numbers(n, low=-_MAX, high=_MAX))(state["var_"]), scaler, "has a wrong var_")
-    seen: Any = state["n_samples_seen_"]
-    counted = number(0)(seen) or (
-        isinstance(seen, np.ndarray) and seen.shape == (n,) and within(seen, 0, LARGEST)
-    )
-    expect(counted, scaler, "has a wrong n_samples_seen_")
-    for name in _SCALER:
-        setattr(scaler, name, state[name])
-    return scaler
+def _check_scaler(scaler: StandardScaler) -> None:
+    n, seen = scaler.n_features_in_, scaler.n_samples_seen_
+    by_column = [scaler.mean_, scaler.var_, scaler.scale_]
+    by_column += [seen] if isinstance(seen, np.ndarray) else []
+    expect(all(x is None or len(x) == n for x in by_column), scaler, "has parts of other columns")
 
 
 def _pack_neighbours(search: NearestNeighbors) -> dict[str, Any]:
@@ -72,7 +49,21 @@ def _matrix_bytes(Z: Any) -> int:
 
 
 SPECS = [
-    Spec(StandardScaler, _pack_scaler, _unpack_scaler),
+    plain(
+        StandardScaler,
+        {
+            "with_mean": flag,
+            "with_std": flag,
+            "mean_": optional(numbers(None)),
+            # Of no use after the fit; the square of the scale, or less than zero by rounding.
+            "var_": optional(numbers(None, low=-_MAX, high=_MAX)),
+            "scale_": optional(numbers(None, low=1 / LARGEST)),
+            "n_samples_seen_": _counts,
+            "n_features_in_": whole(1, 1 << 31),
+        },
+        derived={"copy": True},
+        check=_check_scaler,
+    ),
     Spec(
         NearestNeighbors,
         _pack_neighbours,

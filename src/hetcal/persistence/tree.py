@@ -31,7 +31,7 @@ from hetcal._stored.fields import in_range, is_array, is_whole, rising
 from hetcal._validation.frames import columns_of, from_columns
 from hetcal.persistence.budget import Budget
 from hetcal.persistence.container import DTYPES
-from hetcal.persistence.registry import spec_named, spec_of
+from hetcal.persistence.registry import part_named, spec_named, spec_of
 
 _DEEPEST = 24
 _MOST_CHARACTERS = 1 << 24
@@ -276,7 +276,9 @@ class Decoder:
         spec = spec_named(node["class"])
         if not isinstance(state, dict):
             raise FileFormatError(f"The file holds a {spec.name} without its parts.")
-        parts = {name: self.decode(part, depth) for name, part in state.items()}
+        parts = {part_named(name): self.decode(part, depth) for name, part in state.items()}
+        if len(parts) < len(state):
+            raise FileFormatError(f"The file holds a {spec.name} with a part under two names.")
         self._budget.take(spec.needs(parts))
         return spec.unpack(parts)
 

@@ -11,26 +11,17 @@ from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hetcal._stored import expect, stored
-from hetcal._stored.checks import check_trees
-from hetcal._stored.fields import (
-    MOST_CLASSES,
-    anything,
-    integers,
-    is_array,
-    numbers,
-    rising,
-)
+from hetcal._stored.fields import MOST_CLASSES, integers, numbers, rising
+from hetcal.kernels._checks import check_trees
+from hetcal.kernels.forest_model import STORED_TREES
 
 Matrix = NDArray[np.float64]
 
 _MOST_TREES = 1_000_000
 
 
-_NODES = ("feature", "threshold", "left", "right", "missing_left", "tree_offset", "n_features")
-
-
 @stored(
-    dict.fromkeys(_NODES, anything)
+    STORED_TREES
     | {
         "value": numbers(None),
         "baseline": numbers(None),
@@ -137,13 +128,11 @@ class BoostedTrees:
 
     def _check_restored(self) -> None:
         n = len(self.left)
-        for name, kind in {"feature": "i", "left": "i", "right": "i", "missing_left": "u"}.items():
-            expect(is_array(getattr(self, name), kind, (n,)), self, f"has a wrong {name}")
-        expect(is_array(self.threshold, "f", (n,)), self, "has a wrong threshold")
-        expect(not np.isnan(self.threshold).any(), self, "has thresholds that are no number")
-        expect(len(self.value) == n, self, "has a wrong value")
-        expect(np.size(self.tree_offset) <= _MOST_TREES, self, "has too many trees")
-        check_trees(self, self.feature, self.left, self.right, self.tree_offset, self.n_features)
+        same = all(len(part) == n for part in (self.threshold, self.missing_left, self.value))
+        expect(same, self, "has nodes that lack a part")
+        expect(1 < len(self.tree_offset) <= _MOST_TREES, self, "has no trees, or too many")
+        nodes = (self.feature, self.left, self.right, self.tree_offset)
+        check_trees("BoostedTrees", *nodes, self.n_features)
         K = len(self.classes_)
         expect(K >= 2 and rising(self.classes_, strictly=True), self, "has wrong classes")
         expect(len(self.baseline) == (1 if K == 2 else K), self, "has a wrong baseline")

@@ -75,7 +75,7 @@ def _is_experts(value: Any) -> bool:
         "experts": _is_experts,
         "encoder_": instance(FeatureEncoder),
         "families_": list_of(instance(Family), 1000),
-        "bystanders_": list_of(instance(Family), 1000),
+        "auxiliary_families_": list_of(instance(Family), 1000),
         "in_base_": list_of(flag),
         "calibration_rows_": integers(None, low=0, high=MOST_ITEMS),
         "experts_": table,
@@ -86,9 +86,14 @@ def _is_experts(value: Any) -> bool:
         "reliance_on_model_": number(may_miss=True),
         "out_of_sample_proba_": probabilities(None, None),
         "features_forgotten_": flag,
-        "_honest_support": optional(stored_support),
+        "_out_of_sample_support": optional(stored_support),
     },
-    may_lack=("zero_floor_", "bystanders_", "features_forgotten_", "_honest_support"),
+    may_lack=(
+        "zero_floor_",
+        "auxiliary_families_",
+        "features_forgotten_",
+        "_out_of_sample_support",
+    ),
 )
 class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
     """Blend global maps, votes of similar items and retrained models by how they do out of sample.
@@ -205,7 +210,7 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         folds = Folds.make(learned.n_items, _N_FOLDS, seed=self.random_state, groups=learned.groups)
         library = Library(learned, self.n_estimators, self.random_state, self.n_jobs)
         families = [*library.global_maps(), *library.wanted(self.experts)]
-        self.bystanders_ = library.auxiliary(families)
+        self.auxiliary_families_ = library.auxiliary(families)
         predictions = self._fit_families(families, learned, folds)
         self.families_ = families
         blend = self._weigh(predictions, learned, folds)
@@ -213,14 +218,14 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         self._predict_the_rest(items)
         # At once: a file does not keep which tree has seen which item.
         support, n_trees = self._proximity().out_of_sample_support(learned)
-        self._honest_support = (support, n_trees)
+        self._out_of_sample_support = (support, n_trees)
         return self
 
     def _fit_families(
         self, families: list[Family], items: CalibrationSet, folds: Folds
     ) -> list[list[Matrix]]:
         """Fit every family and return what its experts say out of sample."""
-        for family in self.bystanders_:
+        for family in self.auxiliary_families_:
             family.fit(items)
         predictions = []
         for place, family in enumerate(families, start=1):
@@ -354,7 +359,9 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
             for Q in part
             if not family.uses_model
         ]
-        alone += [Q for family in self.bystanders_ for Q in family.out_of_sample(items, folds)]
+        alone += [
+            Q for family in self.auxiliary_families_ for Q in family.out_of_sample(items, folds)
+        ]
         lost, error = reliance(alone, blend, items, folds, self.caution)
         self.reliance_on_model_ = lost
         sure = lost + 2 * error < _LITTLE_RELIANCE_AT_MOST
@@ -429,7 +436,7 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         """Return the first proximity: with the classifier's probabilities where that was wanted."""
         return next(
             family
-            for family in (*self.families_, *self.bystanders_)
+            for family in (*self.families_, *self.auxiliary_families_)
             if isinstance(family, ProximityFamily)
         )
 
@@ -451,7 +458,7 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
     def _check_restored_families(self) -> None:
         """Check the experts against the classes and the columns."""
         families, base, K = self.families_, self.in_base_, len(self.classes_)
-        every = [*families, *getattr(self, "bystanders_", [])]
+        every = [*families, *getattr(self, "auxiliary_families_", [])]
         width = len(self.encoder_.feature_names_out_)
         for family in every:
             expect(family.classes_known == K, self, "has an expert for other classes")

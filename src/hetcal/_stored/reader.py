@@ -1,19 +1,22 @@
-"""How an object of an allowed class is taken apart for a file, and put together again.
+"""How an object is taken apart for a file, and put together again, by what its class declares.
 
-Nothing in a file names code. A file says "ForestProximity", and only if that name is on hetcal's
-own list is an object of that class made, without calling its constructor, from parts that were
+Nothing in a file names code. A file says "ForestProximity", and only if a class of that name has
+declared itself is an object of it made, without calling its constructor, from parts that were
 checked one by one.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from hetcal._stored import Declaration, expect
+from hetcal._stored.declaration import Declaration, expect
 from hetcal._stored.fields import Field, optional, setting, whole
+
+T = TypeVar("T")
 
 # Parameters that a later fit takes its time by.
 _USUAL = {"n_estimators": optional(whole(1, 1_000_000))}
@@ -59,26 +62,17 @@ def plain(
 ) -> Spec:
     """Return the spec of a class whose state is its attributes.
 
-    An estimator that has nothing but its constructor's parameters is a setting (the similarity that
-    a calibrator was made with); it is neither finished nor checked, and of no use where a fitted
-    one is needed.
+    For classes that cannot declare themselves, since they belong to another library; ours do
+    (:func:`declared`). An estimator that has nothing but its constructor's parameters is a setting
+    (the similarity that a calibrator was made with); it is neither finished nor checked, and of no
+    use where a fitted one is needed.
 
     Parameters
     ----------
-    fields : mapping of str to callable
-        What the attributes may hold (:mod:`hetcal.persistence.fields`). The constructor's
-        parameters need no mention as long as they are plain settings. Nothing
-        else may stand in a file.
-    may_lack : collection of str
-        Fields that not every fitted object has.
-    derived : mapping, optional
-        Attributes that are not stored, and what they are after loading.
-    finish : callable, optional
-        Computes again what was not stored.
-    check : callable, optional
-        Of the finished object: whether its parts fit together.
-    needs : callable, optional
-        See :class:`Spec`.
+    fields, may_lack, derived
+        See :class:`hetcal._stored.Declaration`.
+    finish, check, needs : callable, optional
+        What a class of ours has as ``_restore``, ``_check_restored`` and ``_bytes_needed``.
     """
     left_out = dict(derived or {})
     defaults = _defaults(cls)
@@ -120,8 +114,9 @@ def plain(
     return Spec(cls, pack, unpack, needs)
 
 
+@functools.cache
 def declared(cls: type) -> Spec:
-    """Return the spec of a class that declares itself what is stored (:mod:`hetcal._stored`)."""
+    """Return the spec of a class that declares itself what is stored (:func:`stored`)."""
     declaration: Declaration = cls._stored  # type: ignore[attr-defined]
     spec = plain(
         cls,
@@ -142,6 +137,12 @@ def declared(cls: type) -> Spec:
         return spec.unpack(inwards(state) if inwards and _is_fitted(cls, state) else state)
 
     return dataclasses.replace(spec, pack=pack, unpack=unpack)
+
+
+def restored(cls: type[T], **state: Any) -> T:
+    """Make an object of a declared class from parts, which are checked like those of a file."""
+    spec: Spec = declared(cls)  # type: ignore[arg-type]
+    return spec.unpack(state)
 
 
 def _is_fitted(cls: type, state: Collection[str]) -> bool:

@@ -1,0 +1,131 @@
+"""What may stand in a file: classes that declare themselves, and parts under today's names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hetcal
+from hetcal._exceptions import FileFormatError
+from hetcal._stored import expect, restored, stored
+from hetcal._stored.fields import number
+from hetcal._stored.reader import declared
+from hetcal.kernels.forest import Forest, LeafMass
+from hetcal.persistence import registry
+from hetcal.persistence.budget import Budget
+from hetcal.persistence.tree import Decoder, Encoder
+
+#: Whoever adds a class here has asked what a hostile file could do with it.
+IN_FILES = """
+AdditiveTrees AugmentedSpace BetaCalibration BiasCorrectedTemperatureScaling BoostedTrees
+BoostingFamily CalibratorFamily CombinedSimilarity CosineSimilarity EuclideanSimilarity
+FeatureEncoder FeaturelessHybridCalibrator FeaturelessSimilarityCalibrator Forest
+ForestProximity ForestVoteFamily GlobalFamily HiddenHeterogeneity HistogramBinning
+HybridCalibrator IsolationProximity IsolationScore IsotonicCalibration Items KernelFamily
+LabelPreserving LabelSums LeafMass LeafSums LocallyCalibratedClassifier LogSpace NearestNeighbors
+NearestScore NeighbourFamily NullMeans PlattScaling PrecomputedProba PrecomputedSimilarity
+ProximityFamily RBFSimilarity Recalibration Reference Scores SimilarityCalibrator StandardScaler
+Stream SupportMonitor TemperatureScaling Uncalibrated VectorScaling Voters WideBoostingFamily
+ZeroWeightExperts
+"""
+
+
+def test_no_other_class_may_stand_in_a_file():
+    assert sorted(registry._BY_NAME) == sorted(IN_FILES.split())
+
+
+def test_a_subclass_must_declare_itself(data, tmp_path):
+    class Mine(hetcal.SimilarityCalibrator):
+        pass
+
+    mine = data.fitted(Mine(hetcal.similarity.ForestProximity(3)))
+    with pytest.raises(TypeError, match="Mine, which has no place in a file"):
+        hetcal.save(mine, tmp_path / "c.hetcal")
+
+
+@stored({"low": number(0, 10)}, may_lack=("low",), derived={"width": None}, inline=True)
+class _Base:
+    def _restore(self):
+        self.width = self.high - self.low
+
+
+@stored({"high": number(0, 10)}, inline=True)
+class _Range(_Base):
+    def _check_restored(self):
+        expect(self.width >= 0, self, "is upside down")
+
+
+def test_a_subclass_adds_to_what_its_base_declares():
+    found = restored(_Range, low=1.0, high=3.0)
+    assert found.width == 2.0
+    assert declared(_Range).pack(found) == {"low": 1.0, "high": 3.0}
+    for state, said in (
+        ({"low": 3.0, "high": 1.0}, "is upside down"),
+        ({"low": -1.0, "high": 3.0}, "wrong low"),
+        ({"low": 1.0}, "lacks"),
+        ({"low": 1.0, "high": 3.0, "width": 9.0}, "has no part 'width'"),
+    ):
+        with pytest.raises(FileFormatError, match=said):
+            restored(_Range, **state)
+
+
+def test_two_classes_cannot_have_one_name():
+    forest = type("Forest", (), {"__module__": "elsewhere"})
+    with pytest.raises(TypeError, match="Two classes named Forest"):
+        stored()(forest)
+    assert registry.spec_named("Forest").cls is Forest
+
+
+def test_a_part_has_one_name(calibrators):
+    encoder = Encoder()
+    tree = encoder.encode(calibrators["hybrid"], "hybrid")
+    tree["state"]["bystanders_"] = tree["state"]["auxiliary_families_"]
+    with pytest.raises(FileFormatError, match="a part under two names"):
+        Decoder(encoder.arrays, Budget()).decode(tree)
+    del tree["state"]["auxiliary_families_"]
+    assert "auxiliary_families_" in vars(Decoder(encoder.arrays, Budget()).decode(tree))
+
+
+def _leaf_mass(**parts):
+    known = {"n_classes": 2, "values": np.ones((3, 2)), "indptr": None, "classes": None}
+    return restored(LeafMass, **(known | parts))
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"values": np.ones((3, 3))}, "values must have shape"),
+        ({"values": np.ones((2, 3)).T}, "must lie row by row"),
+        ({"values": -np.ones((3, 2))}, "wrong values"),
+        ({"classes": np.zeros(3, np.int32)}, "must come together"),
+        ({"indptr": np.array([0, 3])}, "must come together"),
+        ({"indptr": np.array([0, 3]), "classes": np.zeros(3, np.int32)}, "values must have shape"),
+        (
+            {
+                "values": np.ones(3),
+                "indptr": np.array([0, 3]),
+                "classes": np.full(3, 2, np.int32),
+            },
+            "classes must lie in",
+        ),
+    ],
+)
+def test_leaf_sums_that_no_fit_could_have_made(parts, said):
+    assert _leaf_mass().n_leaves == 3
+    with pytest.raises(ValueError, match=said):
+        _leaf_mass(**parts)
+
+
+def test_a_forest_has_trees_and_knows_who_grew_each(calibrators):
+    state = declared(Forest).pack(calibrators["swc"].similarity_.forest_)
+    assert "leaf_index" not in state
+    for parts, said in (
+        ({"in_bag": state["in_bag"][:-1]}, "a row per tree"),
+        (
+            {name: state[name][:0] for name in state if name not in ("in_bag", "n_features")}
+            | {"tree_offset": np.zeros(1, np.int64), "in_bag": None},
+            "1 tree or more",
+        ),
+    ):
+        with pytest.raises(ValueError, match=said):
+            restored(Forest, **(state | parts))
