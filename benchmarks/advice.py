@@ -4,8 +4,8 @@
     python benchmarks/advice.py --output advice.csv --part leak shift    # the warnings
 
 Rows are appended as they come, so an interrupted run goes on where it stopped; `--part` picks
-verdicts, leak (rows that the model was trained on, and honest strong models) and shift (class
-balance). Thresholds were chosen on seeds below 3100; the reported seeds start at 8000.
+verdicts, leak (rows that the model was trained on, and strong models on other rows) and shift
+(class balance). Thresholds were chosen on seeds below 3100; the reported seeds start at 8000.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def leak_draws(model: str, source: str, own_rows: bool, seed: int) -> Arrays:
 
 
 LEAKS = {
-    f"{model} {source} {'own rows' if own else 'honest'}": (model, source, own)
+    f"{model} {source} {'own rows' if own else 'other rows'}": (model, source, own)
     for source in ("digits", "0.02", "0.2")
     for model in MODELS
     for own in ((True, False) if model in MEMORISING else (False,))

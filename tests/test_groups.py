@@ -220,8 +220,8 @@ def test_costs_and_reliability_of_the_report(once, copied):
     def shown(s):
         items = items_of(s)
         rows = np.arange(items.n_items)
-        honest = SimpleNamespace(rows=rows, proba=lambda name: s.P)
-        (cost,) = summaries.cost(items, COST, honest, ["uncalibrated"]).rows
+        evaluated = SimpleNamespace(rows=rows, proba=lambda name: s.P)
+        (cost,) = summaries.cost(items, COST, evaluated, ["uncalibrated"]).rows
         bins = summaries.reliability(items, s.P, rows, "as it is").bins
         by = summaries.groups_by(items, "x0", 0)
         return [
@@ -287,9 +287,9 @@ def reliance_of(times, errors):
         wrong = np.sqrt((0.5 - gain) / 2)[:, None]
         return np.where(items.onehot > 0, 1 - wrong, wrong)
 
-    honest = gaining(0.2 * (errors / np.sqrt(89) + np.where(rows // 2 % 2, 1.0, -1.0)))
+    blend = gaining(0.2 * (errors / np.sqrt(89) + np.where(rows // 2 % 2, 1.0, -1.0)))
     alone = gaining(0.1 * (errors / np.sqrt(89) + np.where(rows // 4 % 2, 1.0, -1.0)))
-    return reliance([alone], honest, items, folds_of(rows), 0.0)
+    return reliance([alone], blend, items, folds_of(rows), 0.0)
 
 
 def test_reliance_of_the_hybrid():

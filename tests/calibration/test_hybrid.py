@@ -53,17 +53,17 @@ def test_shuffled_labels_give_local_experts_no_weight():
     assert np.mean(local) < 0.1
 
 
-def test_honest_brier_equals_brier_on_fresh_items():
+def test_out_of_sample_brier_equals_brier_on_fresh_items():
     gap, error = [], []
     for seed in range(4):
         data = make_hidden_heterogeneity(
             500, heterogeneity=0.8, miscalibration=0.5, random_state=seed
         )
         hybrid, new = fitted(data, "auto"), data.sample(4000, random_state=100 + seed)
-        honest = brier_per_item(hybrid.out_of_sample_proba_, data)
+        own = brier_per_item(hybrid.out_of_sample_proba_, data)
         fresh = brier_per_item(hybrid.predict_proba(new.X, y_proba=new.y_proba), new)
-        gap.append(honest.mean() - fresh.mean())
-        error.append(np.sqrt(honest.var() / 500 + fresh.var() / 4000))
+        gap.append(own.mean() - fresh.mean())
+        error.append(np.sqrt(own.var() / 500 + fresh.var() / 4000))
     assert abs(np.mean(gap)) < 2 * np.sqrt(np.mean(np.square(error)) / len(error))
 
 
@@ -85,8 +85,8 @@ def test_groups_keep_related_rows_apart():
     X, groups = np.repeat(base, 10, axis=0), np.repeat(np.arange(60), 10)
     y = np.repeat(rng.integers(0, 2, 60), 10)
     P = np.full((600, 2), 0.5)
-    honest = HybridCalibrator(QUICK, n_estimators=30).fit(X, y, y_proba=P, groups=groups)
-    assert ((honest.out_of_sample_proba_ - np.eye(2)[y]) ** 2).sum(axis=1).mean() > 0.45
+    grouped = HybridCalibrator(QUICK, n_estimators=30).fit(X, y, y_proba=P, groups=groups)
+    assert ((grouped.out_of_sample_proba_ - np.eye(2)[y]) ** 2).sum(axis=1).mean() > 0.45
     leaking = HybridCalibrator(QUICK, n_estimators=30).fit(X, y, y_proba=P)
     assert ((leaking.out_of_sample_proba_ - np.eye(2)[y]) ** 2).sum(axis=1).mean() < 0.2
 

@@ -212,9 +212,9 @@ def test_hard_zeros_with_many_classes():
     said = np.where(rng.random(400) < 0.6, y, rng.integers(0, 26, 400))
     P = np.eye(26)[said]
     hybrid = HybridCalibrator(n_estimators=30).fit(X, y, y_proba=P)
-    honest = ((hybrid.out_of_sample_proba_ - np.eye(26)[y]) ** 2).sum(axis=1).mean()
+    loss = ((hybrid.out_of_sample_proba_ - np.eye(26)[y]) ** 2).sum(axis=1).mean()
     assert np.isfinite(hybrid.predict_proba(X, y_proba=P)).all()
-    assert honest < 0.8 * ((P - np.eye(26)[y]) ** 2).sum(axis=1).mean()
+    assert loss < 0.8 * ((P - np.eye(26)[y]) ** 2).sum(axis=1).mean()
 
 
 def wide(n_features, n_classes=2, n=80, seed=0):

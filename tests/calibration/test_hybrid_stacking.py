@@ -247,8 +247,8 @@ def test_reliance_is_unknown_up_to_two_errors_of_the_gain():
         gain = 0.2 * (errors / np.sqrt(199) + np.tile([1.0, -1.0], 100))
         # Brier of the frequencies is 1 / 2, that of q on the truth 2 (1 - q)^2.
         wrong = np.sqrt((0.5 - gain) / 2)
-        honest = truth * (1 - wrong)[:, None] + (1 - truth) * wrong[:, None]
-        found = reliance([known], honest, items, folds_of(items), 1.0)
+        blend = truth * (1 - wrong)[:, None] + (1 - truth) * wrong[:, None]
+        found = reliance([known], blend, items, folds_of(items), 1.0)
         assert np.isfinite(found).all() == (errors > 2)
 
 

@@ -53,13 +53,13 @@ def test_leave_one_out_equals_refits_without_the_item(name, weighted):
     weight = np.random.default_rng(1).random(len(y)) if weighted else np.ones(len(y))
     calibrator = clone(NEIGHBOURS[name]).set_params(classes=[0, 1, 2])
     options = {"sample_weight": weight} if weighted else {}
-    honest = calibrator.fit(X, y, y_proba=P, **options).out_of_sample_proba_
+    predicted = calibrator.fit(X, y, y_proba=P, **options).out_of_sample_proba_
     for i in range(len(y)):
         rest = np.arange(len(y)) != i
         part = {"sample_weight": weight[rest]} if weighted else {}
         refit = clone(calibrator).fit(X[rest], y[rest], y_proba=P[rest], **part)
         expected = refit.predict_proba(X[i : i + 1], y_proba=P[i : i + 1])[0]
-        np.testing.assert_allclose(honest[i], expected, atol=1e-7, err_msg=f"item {i}")
+        np.testing.assert_allclose(predicted[i], expected, atol=1e-7, err_msg=f"item {i}")
 
 
 def test_published_rule_does_not_take_an_item_for_its_own_duplicate():
@@ -93,7 +93,7 @@ def test_out_of_bag_equals_a_loop_over_trees(core, kind, voters, power):
         calibrator = SimilarityCalibrator(
             ForestProximity(n_trees, trees=kind, voters=voters), augment="proba", power=power
         ).fit(X, y, y_proba=P)
-        honest = calibrator.out_of_sample_proba_
+        predicted = calibrator.out_of_sample_proba_
     model = RandomForestClassifier if kind == "random" else ExtraTreesClassifier
     forest = model(n_trees, random_state=0, bootstrap=True).fit(np.hstack([X, P]), y)
     leaves = forest.apply(np.hstack([X, P]))
@@ -111,7 +111,7 @@ def test_out_of_bag_equals_a_loop_over_trees(core, kind, voters, power):
             if counted:
                 s = sum(leaves[i, b] == leaves[j, b] for b in counted) / len(counted)
                 votes[y[j]] += s**power
-        np.testing.assert_allclose(honest[i], votes / votes.sum(), atol=1e-6)
+        np.testing.assert_allclose(predicted[i], votes / votes.sum(), atol=1e-6)
 
 
 def test_isolation_leave_one_out_equals_a_loop():
@@ -142,8 +142,8 @@ def test_groups_that_share_rows_and_random_labels_tell_nothing(similarity):
         return ((Q - np.eye(2)[y]) ** 2).sum(axis=1).mean()
 
     leaky = calibrator.fit(X, y, y_proba=P).out_of_sample_proba_
-    honest = calibrator.fit(X, y, y_proba=P, groups=groups).out_of_sample_proba_
-    assert brier(honest) > 0.45
+    predicted = calibrator.fit(X, y, y_proba=P, groups=groups).out_of_sample_proba_
+    assert brier(predicted) > 0.45
     if similarity in ("forest", "euclidean"):
         assert brier(leaky) < 0.1
 
@@ -160,7 +160,7 @@ def test_groups_no_voter_of_the_own_group_contributes():
 
 
 @pytest.mark.parametrize("name", ["swc", "sbaw", "sharp"])
-def test_honest_brier_is_that_of_fresh_data(name):
+def test_out_of_sample_brier_is_that_of_fresh_data(name):
     cal = make_hidden_heterogeneity(1500, heterogeneity=0.8, random_state=4)
     new = cal.sample(4000, random_state=5)
     calibrator = (

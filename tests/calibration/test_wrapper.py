@@ -128,12 +128,12 @@ def test_groups_stay_together():
     patient = np.repeat(np.arange(60), 4)
     X, y = rng.normal(size=(60, 3))[patient], rng.integers(2, size=60)[patient]
     clf = LocallyCalibratedClassifier(KNeighborsClassifier(1), Recorder(), random_state=0)
-    honest = clone(clf).fit(X, y, groups=[f"patient {i}" for i in patient])
+    grouped = clone(clf).fit(X, y, groups=[f"patient {i}" for i in patient])
     leaking = clf.fit(X, y)
     rows = np.arange(240)
     assert leaking.out_of_fold_output_[rows, y].mean() > 0.95
-    assert honest.out_of_fold_output_[rows, y].mean() < 0.7
-    assert len(np.unique(honest.calibrator_.groups_)) == 60
+    assert grouped.out_of_fold_output_[rows, y].mean() < 0.7
+    assert len(np.unique(grouped.calibrator_.groups_)) == 60
 
 
 def test_a_splitter_that_breaks_groups_is_refused(data):

@@ -92,17 +92,17 @@ def test_quiet_is_one_line(call, folder, tmp_path, capsys):
     assert shown.err == ""
 
 
-def test_global_honest_figures_are_not_those_of_the_fit(call, loans, tmp_path, capsys):
+def test_global_out_of_sample_figures_are_not_those_of_the_fit(call, loans, tmp_path, capsys):
     few = loans.head(40)
     few.to_csv(tmp_path / "few.csv", index=False)
     out = tmp_path / "m.hetcal"
     assert call("fit", tmp_path / "few.csv", *ROLES, "--method", "histogram", "-o", out, "-q") == 0
-    honest = describe(out)["metadata"]["fit"]["brier_after"]
+    out_of_sample = describe(out)["metadata"]["fit"]["brier_after"]
     calibrator = load(out)
     P = few[["p_paid back", "p_default"]].to_numpy()
     truth = few["outcome"].to_numpy()[:, None] == calibrator.classes_[None, :]
     seen = ((calibrator.predict_proba(y_proba=P) - truth) ** 2).sum(axis=1).mean()
-    assert honest > seen + 0.02
+    assert out_of_sample > seen + 0.02
 
 
 @pytest.mark.parametrize("role", ["weight", "groups"])

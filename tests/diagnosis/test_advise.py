@@ -174,7 +174,7 @@ def test_the_table_and_plain_values_agree(go_local):
     assert table["meaning"].str.len().min() > 10
 
 
-def test_gains_are_differences_of_honest_scores(go_local, hidden):
+def test_gains_are_differences_of_out_of_sample_scores(go_local, hidden):
     e = go_local.evidence
     predicted = e.hybrid.out_of_sample_proba_
     truth = np.eye(2)[hidden.y]

@@ -47,7 +47,7 @@ def test_true_nulls_are_not_sent_to_local_maps(simulation, case):
 @pytest.mark.parametrize("own_rows", [True, False])
 @pytest.mark.parametrize("model", ["forest", "tree", "1-nn"])
 def test_training_rows(simulation, model, own_rows):
-    name = f"{model} 0.2 {'own rows' if own_rows else 'honest'}"
+    name = f"{model} 0.2 {'own rows' if own_rows else 'other rows'}"
     assert all(simulation.one_leak(name, 2000 + seed)["right"] for seed in range(5))
 
 

@@ -147,7 +147,7 @@ def test_two_sizes_are_measured_but_not_continued(data):
 
 
 @pytest.mark.slow
-def test_errors_and_intervals_are_honest():
+def test_errors_and_intervals_are_right():
     """What the next doubling brings is known by simulation: fresh calibration and test sets."""
     law = make_hidden_heterogeneity(
         10, heterogeneity=1.0, miscalibration=0.5, signal=1.5, random_state=0

@@ -169,7 +169,7 @@ def test_an_items_own_label_does_not_reach_its_direction(fold):
 
 
 @pytest.mark.parametrize("fold", [None, "two"])
-def test_direction_is_honest_and_points_the_right_way(fold):
+def test_direction_is_out_of_sample_and_points_the_right_way(fold):
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(400, 3)).astype(np.float32)
     codes = (rng.uniform(size=400) < np.where(Z[:, 0] > 0, 0.8, 0.2)).astype(int)

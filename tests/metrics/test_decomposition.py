@@ -116,9 +116,9 @@ def test_groups_keep_copies_of_a_row_in_one_fold():
     X, y, score, _, _ = hidden_groups(n=80)
     copies = np.repeat(np.arange(80), 10)
     leaky = brier_decomposition(y[copies], score[copies], X=X[copies])
-    honest = brier_decomposition(y[copies], score[copies], X=X[copies], groups=copies)
+    grouped = brier_decomposition(y[copies], score[copies], X=X[copies], groups=copies)
     assert leaky.grouping > 0.15
-    assert honest.grouping < 0.05
+    assert grouped.grouping < 0.05
 
 
 def test_intervals_hold_the_values_and_mixed_tables_are_encoded():

@@ -36,7 +36,7 @@ def answers(calibrator, X, P) -> dict:
     if hasattr(calibrator, "evidence"):
         said["evidence"] = calibrator.evidence(X, y_proba=P, top=4)
     if hasattr(calibrator, "out_of_sample_proba_"):
-        said["honest"] = calibrator.out_of_sample_proba_
+        said["out of sample"] = calibrator.out_of_sample_proba_
     return said
 
 

@@ -51,7 +51,7 @@ def test_the_blend_is_the_weighted_sum_and_its_ends_are_the_parts(items):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_weight_is_the_best_on_honest_predictions(items, weighted):
+def test_the_weight_is_the_best_on_out_of_sample_predictions(items, weighted):
     Z, codes, _ = items
     weight = np.random.default_rng(0).random(N) if weighted else None
     both = combined("auto").fit(Z, codes, n_proba=K, sample_weight=weight)

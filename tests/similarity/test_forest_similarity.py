@@ -76,7 +76,7 @@ def test_isolation_proximity(core, items):
     np.testing.assert_array_equal(similarity.pairwise(new), relabelled.pairwise(new))
 
 
-def test_isolation_honest_is_leave_one_out(core, items):
+def test_isolation_out_of_sample_is_leave_one_out(core, items):
     Z, codes, _ = items
     similarity = IsolationProximity(TREES).fit(Z, codes)
     S = similarity.out_of_sample_pairwise(slice(0, N))
@@ -105,7 +105,7 @@ def test_out_of_bag_voters(core, items):
 
 
 @pytest.mark.parametrize("voters", ["all", "out-of-bag"])
-def test_honest_similarities_count_only_trees_that_have_not_seen_the_item(core, items, voters):
+def test_out_of_sample_similarities_count_only_trees_without_the_item(core, items, voters):
     Z, codes, _ = items
     forest = oracle("random", Z, codes)
     drawn, leaves = bootstrap_counts(forest, N), forest.apply(Z)

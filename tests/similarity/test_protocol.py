@@ -101,7 +101,7 @@ def test_chunks_equal_the_whole(similarity, items, monkeypatch):
         np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-300)
 
 
-def test_honest_row_does_not_depend_on_its_own_label(similarity, items):
+def test_out_of_sample_row_does_not_depend_on_its_own_label(similarity, items):
     """Flip one label: for a fixed forest, the vote on that item must stay as it was."""
     Z, codes, _ = items
     similarity.fit(Z, codes, n_proba=2)
