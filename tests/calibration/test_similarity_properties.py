@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from hetcal import SimilarityCalibrator, get_calibrator
 from hetcal._exceptions import HetcalWarning, SupportWarning
-from hetcal.calibration import similarity as similarity_module
+from hetcal.calibration import votes_on_items
 from hetcal.kernels import core_name, use_core
 from hetcal.similarity import (
     CombinedSimilarity,
@@ -272,7 +272,7 @@ def test_blocks_of_rows_equal_the_whole(monkeypatch):
         whole = calibrator.predict_proba(X_new, y_proba=P_new, heterogeneity=hh)
         bounds = calibrator.predict_interval(X_new, y_proba=P_new, heterogeneity=hh)
         with monkeypatch.context() as patch:
-            patch.setattr(similarity_module, "_BLOCK_ROWS", 4)
+            patch.setattr(votes_on_items, "_BLOCK_ROWS", 4)
             parts = calibrator.predict_proba(X_new, y_proba=P_new, heterogeneity=hh)
             np.testing.assert_allclose(parts, whole, atol=1e-12)
             again = calibrator.predict_interval(X_new, y_proba=P_new, heterogeneity=hh)

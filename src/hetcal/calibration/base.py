@@ -113,6 +113,49 @@ class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
         return Scores.from_logits(L)
 
 
+class GroupAwareCalibrator(BaseCalibrator):
+    """A calibrator that keeps items of one group together; subclasses have their ``fit_set``."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Learn from calibration items.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n, d)
+            Features: numpy, pandas, polars; categorical columns are encoded, see the user guide.
+        y : array-like of shape (n,)
+            Observed labels.
+        y_proba, logits : array-like of shape (n, K)
+            The classifier's output on these items: exactly one of the two.
+        sample_weight : array-like of shape (n,), optional
+            Weight of each item.
+        groups : array-like of shape (n,) or (n, n_columns), optional
+            Items of one group (one patient) stay together in the out-of-sample predictions.
+
+        Returns
+        -------
+        self
+        """
+        return self.fit_set(
+            self._checked(
+                X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
+            )
+        )
+
+    def predict(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> NDArray:
+        """Return the most probable class of each item after calibration."""
+        return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
+
+
 class GlobalCalibrator(BaseCalibrator):
     """A calibrator that looks at the probabilities alone: equal ``p`` always gives equal ``q``.
 
@@ -180,8 +223,7 @@ class GlobalCalibrator(BaseCalibrator):
 
     def predict(self, X: Any = None, *, y_proba: Any = None, logits: Any = None) -> NDArray:
         """Return the most probable class of each item after calibration."""
-        Q = self.predict_proba(X, y_proba=y_proba, logits=logits)
-        return self.classes_[Q.argmax(axis=1)]
+        return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
 
     def predict_set(self, items: CalibrationSet) -> Matrix:
         """Return calibrated probabilities of items that were checked already."""

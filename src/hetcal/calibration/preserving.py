@@ -12,7 +12,7 @@ from hetcal._stored import expect, stored
 from hetcal._stored.fields import MOST_CLASSES, in_range, instance, integers, number
 from hetcal._threads import on_snapshot
 from hetcal._typing import Matrix
-from hetcal.calibration.base import STORED, BaseCalibrator
+from hetcal.calibration.base import STORED, BaseCalibrator, GroupAwareCalibrator
 from hetcal.calibration.fitting import cross_fitted, fitted_to
 from hetcal.data import CalibrationSet, Scores
 from hetcal.kernels.preserve import keep_top
@@ -39,7 +39,7 @@ def _inner_has(name: str):
     },
     may_lack=("zero_floor_",),
 )
-class LabelPreserving(BaseCalibrator):
+class LabelPreserving(GroupAwareCalibrator):
     """Any calibrator, kept from changing the classifier's decisions.
 
     Where the calibrated row would put another class on top than the classifier did, it is replaced
@@ -62,8 +62,9 @@ class LabelPreserving(BaseCalibrator):
         The fitted calibrator.
     price_ : float
         Brier score with decisions preserved minus Brier score without, on out-of-sample predictions
-        of the calibration items: positive where changing decisions would have been better. NaN
-        where the calibration items are too few to hold some of them out.
+        of the calibration items (groups kept together, also where the calibrator has no use for
+        them): positive where changing decisions would have been better. NaN where the calibration
+        items are too few to hold some of them out.
     price_error_ : float
         Its standard error.
     changed_ : float
@@ -88,30 +89,6 @@ class LabelPreserving(BaseCalibrator):
     def uses_features(self) -> bool:  # type: ignore[override]
         """Whether the calibrator looks at features."""
         return self.calibrator.uses_features
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        y_proba: Any = None,
-        logits: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Self:
-        """Fit the calibrator and measure what keeping the decisions costs.
-
-        Parameters
-        ----------
-        X, y, y_proba, logits, sample_weight, groups
-            As in :meth:`hetcal.SimilarityCalibrator.fit`. Calibrators that have no use for
-            ``groups`` are fitted without; the price is measured with groups kept together.
-        """
-        return self.fit_set(
-            self._checked(
-                X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
-            )
-        )
 
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
 from copy import copy
 from numbers import Real
 from typing import Any, Self
@@ -15,7 +13,6 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._exceptions import SupportWarning, levels_to_caller
 from hetcal._stored import expect, stored
 from hetcal._stored.checks import check_codes
 from hetcal._stored.fields import (
@@ -34,31 +31,31 @@ from hetcal._stored.fields import (
     whole,
 )
 from hetcal._typing import Matrix
-from hetcal._validation import check_labels, check_sample_weight
+from hetcal._validation import check_labels, check_same_rows, check_sample_weight
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
-from hetcal.calibration.base import STORED, BaseCalibrator
-from hetcal.calibration.grouped_votes import GroupedVote, n_out_of_bag_trees, vote_across_groups
+from hetcal.calibration.base import STORED, GroupAwareCalibrator
 from hetcal.calibration.out_of_sample_support import (
     OutOfSampleSupport,
     Reference,
     stored_support,
-    support_of_new_groups,
-    without_own,
 )
-from hetcal.data import CalibrationSet, Folds, Scores
+from hetcal.calibration.own_votes import GroupedVotes, OwnVotes
+from hetcal.calibration.votes_on_items import (
+    ItemsToVoteOn,
+    vote_interval,
+    vote_shares,
+    voters_table,
+)
+from hetcal.data import CalibrationSet, Scores
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.kernels._backend import native
-from hetcal.kernels.intervals import wilson_interval
-from hetcal.kernels.votes import Ballot, Voters, VoteRule
+from hetcal.kernels.votes import Voters, VoteRule
 from hetcal.similarity import BaseSimilarity, make_similarity
 
-# New items pass through in blocks of so many rows, which bounds the memory beyond input and output.
-_BLOCK_ROWS = 1 << 16
 # Beyond this the smallest similarity of a forest, to the power, is no number any more.
 _LARGEST_POWER = 100
 _LARGEST_WEIGHT = 1e100
-_N_FOLDS = 5
 
 
 @stored(
@@ -82,7 +79,7 @@ _N_FOLDS = 5
     },
     may_lack=("zero_floor_", "feature_names_in_", "features_forgotten_", "_out_of_sample_support"),
 )
-class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
+class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     r"""Calibrate each item by the labels of the calibration items that are similar to it.
 
     Estimates, for a new item t with features x and probabilities p,
@@ -175,75 +172,24 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        y_proba: Any = None,
-        logits: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Self:
-        """Learn the similarity and remember the calibration items.
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n, d)
-            Features: numpy, pandas, polars; categorical columns are encoded, see the user guide.
-        y : array-like of shape (n,)
-            Observed labels.
-        y_proba, logits : array-like of shape (n, K)
-            The classifier's output on these items: exactly one of the two.
-        sample_weight : array-like of shape (n,), optional
-            Weight of each item's vote.
-        groups : array-like of shape (n,) or (n, n_columns), optional
-            Items of one group (one patient) stay together in the out-of-sample predictions.
-
-        Returns
-        -------
-        self
-        """
-        return self.fit_set(
-            self._checked(
-                X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
-            )
-        )
-
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
         self._check_parameters()
         _refuse_huge(items.weights)
         self._remember(items)
-        codes, weight = items.codes, items.weight
         self.groups_ = items.groups
-        similarity = make_similarity(
-            self.similarity, random_state=self.random_state, n_jobs=self.n_jobs
-        )
+        kind = self._new_similarity()
         self.space_ = AugmentedSpace(
             self.features,
             self.augment,
-            accepts_missing=similarity.accepts_missing,
-            accepts_sparse=similarity.accepts_sparse,
+            accepts_missing=kind.accepts_missing,
+            accepts_sparse=kind.accepts_sparse,
         )
         Z = self.space_.fit_transform(items)
         self._remember_columns(items.X)
-        self.voters_ = Voters(codes, items.n_classes, weight)
-        self.similarity_ = similarity.fit(
-            Z, codes, n_proba=self.space_.n_proba, sample_weight=weight
-        )
-        self.heterogeneity_ = None
-        if self.heterogeneity is not None:
-            # The same classes, in the same order, also where one of them was not observed.
-            heterogeneity = clone(self.heterogeneity).set_params(classes=self.classes_)
-            relative = None if weight is None else weight / weight[weight > 0].mean()
-            options = {"sample_weight": relative, "groups": self.groups_}
-            self.heterogeneity_ = heterogeneity.fit(
-                Z[:, : Z.shape[1] - self.space_.n_proba],
-                items.labels,
-                y_proba=items.proba,
-                **{name: value for name, value in options.items() if value is not None},
-            )
+        self.voters_ = Voters(items.codes, items.n_classes, items.weight)
+        self.similarity_ = self._learn_similarity(Z, self.voters_)
+        self.heterogeneity_ = self._learn_heterogeneity(Z, items)
         self.scores_ = items.scores
         self._Z_grouped = Z if self.groups_ is not None else None
         self._out_of_sample: Matrix | None = None
@@ -278,15 +224,10 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
         support : ndarray of shape (m,)
             Only with ``return_support=True``.
         """
-        features, scores = self._new_items(X, y_proba, logits)
-        threshold = self._threshold(scores, heterogeneity)
-        ballot = self._vote(features, scores, threshold, self.similarity_.vote)
-        Q = self._probabilities(ballot, scores.proba)
+        items = self._new_items(X, y_proba, logits, heterogeneity)
+        ballot = items.vote(self.similarity_.vote, self.voters_)
+        Q = vote_shares(ballot, items.scores.proba)
         return (Q, ballot.support) if return_support else Q
-
-    def predict(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> NDArray:
-        """Return the most probable class of each item after calibration."""
-        return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
 
     def support(
         self,
@@ -313,31 +254,18 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
         random_state : int or Generator, optional
             Seed of that draw.
         """
-        features, scores = self._new_items(X, y_proba, logits)
-        threshold = self._threshold(scores, heterogeneity)
+        items = self._new_items(X, y_proba, logits, heterogeneity)
         if n_trees is None:
-            return self._vote(features, scores, threshold, self.similarity_.vote).support
-        vote = self._vote_by_some_trees()
-        rng, rule, counts = np.random.default_rng(random_state), self._rule(threshold), n_trees
-        parts = [
-            vote(
-                self.space_.join(features[rows], scores.take(rows)),
-                self.voters_,
-                rule.rows(rows),
-                np.asarray(counts)[rows],
-                rng,
-            )
-            for rows in _blocks(scores.proba.shape[0])
-        ]
-        return Ballot.stack(parts).support
+            return items.vote(self.similarity_.vote, self.voters_).support
+        rng, hold = np.random.default_rng(random_state), self._vote_by_some_trees()
+        return items.vote_by_some_trees(hold, self.voters_, n_trees, rng).support
 
     def effective_sample_size(
         self, X: Any, *, y_proba: Any = None, logits: Any = None, heterogeneity: Any = None
     ) -> Matrix:
         """Return how many equally heavy votes each item's vote is worth (Kish)."""
-        features, scores = self._new_items(X, y_proba, logits)
-        threshold = self._threshold(scores, heterogeneity)
-        return self._vote(features, scores, threshold, self.similarity_.counted_vote).effective_size
+        items = self._new_items(X, y_proba, logits, heterogeneity)
+        return items.vote(self.similarity_.counted_vote, self.voters_).effective_size
 
     def evidence(
         self,
@@ -366,22 +294,9 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
         """
         if not (isinstance(top, int | np.integer) and top > 0):
             raise ValueError(f"top must be a positive number of voters per item; got {top!r}.")
-        features, scores = self._new_items(X, y_proba, logits)
-        Z = self.space_.join(features, scores)
-        rule = self._rule(self._threshold(scores, heterogeneity))
-        votes = self.similarity_.heaviest(Z, self.voters_, rule, top)
-        item, place = np.nonzero(votes.index >= 0)
-        voter = votes.index[item, place]
-        return pd.DataFrame(
-            {
-                "item": item,
-                "rank": place + 1,
-                "calibration_item": voter,
-                "similarity": votes.similarity[item, place],
-                "weight": votes.share[item, place],
-                "label": self.classes_[self.voters_.codes[voter]],
-            }
-        )
+        items = self._new_items(X, y_proba, logits, heterogeneity)
+        votes = self.similarity_.heaviest(items.points, self.voters_, items.rule, top)
+        return voters_table(votes, self.voters_.codes, self.classes_)
 
     def predict_interval(
         self,
@@ -415,20 +330,15 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
         """
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
-        features, scores = self._new_items(X, y_proba, logits)
-        threshold = self._threshold(scores, heterogeneity)
-        ballot = self._vote(features, scores, threshold, self.similarity_.unbiased_vote)
-        n_effective = ballot.effective_size
-        total = ballot.mass.sum(axis=1, keepdims=True)
-        share = np.divide(ballot.mass, total, out=np.zeros_like(ballot.mass), where=total > 0)
-        return wilson_interval(share, n_effective[:, None], confidence)
+        items = self._new_items(X, y_proba, logits, heterogeneity)
+        return vote_interval(items.vote(self.similarity_.unbiased_vote, self.voters_), confidence)
 
     @property
     def out_of_sample_proba_(self) -> Matrix:
         """Out-of-sample calibrated probabilities of the calibration items themselves."""
         check_is_fitted(self, "similarity_")
         if self._out_of_sample is None:
-            self._out_of_sample = self._out_of_sample_probabilities()
+            self._out_of_sample = vote_shares(self._own_votes().ballot(), self.scores_.proba)
         return self._out_of_sample
 
     def extend(
@@ -457,28 +367,17 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
                 "extend is not available after fit with groups= or heterogeneity=, which need the "
                 "whole calibration set. Fit anew on all items."
             )
-        features, scores = self._new_items(X, y_proba, logits)
+        added = self._new_items(X, y_proba, logits)
         codes, _ = check_labels(y, self.classes_)
-        if codes.shape[0] != scores.proba.shape[0]:
-            raise ValueError(
-                f"X has {scores.proba.shape[0]} rows but y has {codes.shape[0]}. "
-                "Pass one label per row."
-            )
-        weight = check_sample_weight(sample_weight, codes.shape[0])
-        _refuse_huge(weight)
-        old = self.voters_
-        if old.weight is not None or sample_weight is not None:
-            before = np.ones(old.codes.shape[0]) if old.weight is None else old.weight
-            joined = np.concatenate([before, weight])
-        else:
-            joined = None
+        check_same_rows(X=X, y=codes)
+        weight = None
+        if sample_weight is not None:
+            weight = check_sample_weight(sample_weight, codes.shape[0])
+            _refuse_huge(weight)
         self.similarity_ = copy(self.similarity_)
-        self.similarity_.extend(self.space_.join(features, scores))
-        self.voters_ = Voters(np.concatenate([old.codes, codes]), old.n_classes, joined)
-        self.scores_ = Scores(
-            np.vstack([self.scores_.proba, scores.proba]),
-            np.vstack([self.scores_.log_proba, scores.log_proba]),
-        )
+        self.similarity_.extend(added.points)
+        self.voters_ = self.voters_.plus(codes, weight)
+        self.scores_ = self.scores_.plus(added.scores)
         self._out_of_sample = None
         self._out_of_sample_support = None
         return self
@@ -509,10 +408,13 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of an earlier fit
 
-    def _new_items(self, X: Any, y_proba: Any, logits: Any) -> tuple[Any, Scores]:
+    def _new_items(
+        self, X: Any, y_proba: Any, logits: Any, heterogeneity: Any = None
+    ) -> ItemsToVoteOn:
         scores = self._new_scores(X, y_proba, logits)
         self._require_features(X)
-        return self.space_.encode(X), scores
+        rule = self._rule(self._threshold(scores, heterogeneity))
+        return ItemsToVoteOn(self.space_, self.space_.encode(X), scores, rule)
 
     def _threshold(self, scores: Scores, given: Any) -> Matrix | None:
         if given is not None:
@@ -524,47 +426,6 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
 
     def _rule(self, threshold: Matrix | None) -> VoteRule:
         return VoteRule(self.n_neighbors, self.weights == "uniform", self.power, threshold)
-
-    def _vote(
-        self,
-        features: Any,
-        scores: Scores,
-        threshold: Matrix | None,
-        hold: Callable[[Any, Voters, VoteRule], Ballot],
-    ) -> Ballot:
-        rule = self._rule(threshold)
-        ballots = [
-            hold(
-                self.space_.join(features[rows], scores.take(rows)),
-                self.voters_,
-                rule.rows(rows),
-            )
-            for rows in _blocks(scores.proba.shape[0])
-        ]
-        return Ballot.stack(ballots)
-
-    def _probabilities(self, ballot: Ballot, P: Matrix) -> Matrix:
-        total = ballot.mass.sum(axis=1)
-        alone = ~(total > 0)
-        if alone.any():
-            warnings.warn(
-                f"{int(alone.sum())} of {total.shape[0]} samples have no calibration support; "
-                "their uncalibrated probabilities are returned.",
-                SupportWarning,
-                stacklevel=levels_to_caller(),
-            )
-            Q = P.copy()
-            Q[~alone] = ballot.mass[~alone] / total[~alone, None]
-            return Q
-        return ballot.mass / total[:, None]
-
-    def _out_of_sample_probabilities(self) -> Matrix:
-        P = self.scores_.proba
-        if self.groups_ is not None:
-            folds = Folds.make(P.shape[0], _N_FOLDS, seed=0, groups=self.groups_)
-            return self._probabilities(self._vote_across_groups(folds).ballot, P)
-        rule = self._rule(self._threshold(self.scores_, None))
-        return self._probabilities(self.similarity_.out_of_sample_vote(self.voters_, rule), P)
 
     def _vote_by_some_trees(self) -> Any:
         vote = getattr(self.similarity_, "vote_by_some_trees", None)
@@ -578,39 +439,41 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
         return self.voters_.codes
 
     def _compute_out_of_sample_support(self) -> Reference:
-        if self.groups_ is not None:
-            if self._Z_grouped is None:
-                raise ValueError(
-                    "out_of_sample_support is not available: the calibrator was fitted with "
-                    "groups= and comes from a file that was written without it. Fit it anew."
-                )
+        return self._own_votes().support()
 
-            def support_without(folds: Folds) -> tuple[Matrix, Matrix]:
-                votes = self._vote_across_groups(folds)
-                return votes.ballot.support, votes.share
-
-            return Reference(support_of_new_groups(support_without, self.groups_))
+    def _own_votes(self) -> OwnVotes | GroupedVotes:
         rule = self._rule(self._threshold(self.scores_, None))
-        support = self.similarity_.out_of_sample_vote(self.voters_, rule).support
-        scaled = without_own(support, self.voters_.weight) if rule.everyone else support
-        return Reference(scaled, n_out_of_bag_trees(self.similarity_, rule))
-
-    def _vote_across_groups(self, folds: Folds) -> GroupedVote:
-        """Return the vote on each calibration item by similarities learned without its group."""
-        return vote_across_groups(
-            self._Z_grouped,
-            self.voters_,
-            folds,
-            self._rule(self._threshold(self.scores_, None)),
-            self._learn_similarity,
+        if self.groups_ is None:
+            return OwnVotes(self.similarity_, self.voters_, rule)
+        return GroupedVotes(
+            self._learn_similarity, self.voters_, rule, self._Z_grouped, self.groups_
         )
 
-    def _learn_similarity(self, Z: Any, voters: Voters) -> Any:
-        unfitted = make_similarity(
-            self.similarity, random_state=self.random_state, n_jobs=self.n_jobs
+    def _new_similarity(self) -> BaseSimilarity:
+        return make_similarity(self.similarity, random_state=self.random_state, n_jobs=self.n_jobs)
+
+    def _learn_similarity(self, Z: Any, voters: Voters) -> BaseSimilarity:
+        n_proba = self.space_.n_proba
+        return self._new_similarity().fit(
+            Z, voters.codes, n_proba=n_proba, sample_weight=voters.weight
         )
-        return unfitted.fit(
-            Z, voters.codes, n_proba=self.space_.n_proba, sample_weight=voters.weight
+
+    def _learn_heterogeneity(self, Z: Any, items: CalibrationSet) -> Any:
+        if self.heterogeneity is None:
+            return None
+        weight = items.weight
+        relative = None if weight is None else weight / weight[weight > 0].mean()
+        options = {"sample_weight": relative, "groups": items.groups}
+        # The same classes, in the same order, also where one of them was not observed.
+        return (
+            clone(self.heterogeneity)
+            .set_params(classes=self.classes_)
+            .fit(
+                Z[:, : Z.shape[1] - self.space_.n_proba],
+                items.labels,
+                y_proba=items.proba,
+                **{name: value for name, value in options.items() if value is not None},
+            )
         )
 
     def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
@@ -665,11 +528,6 @@ class SimilarityCalibrator(OutOfSampleSupport, BaseCalibrator):
         expect(self.n_features_in_ == encoder.n_features_in_, self, "reads other columns")
         Z = self._Z_grouped
         expect(Z is None or Z.shape == (n_items, width), self, "has other items in groups")
-
-
-def _blocks(n_rows: int) -> Iterator[slice]:
-    for start in range(0, n_rows, _BLOCK_ROWS):
-        yield slice(start, min(start + _BLOCK_ROWS, n_rows))
 
 
 def _refuse_huge(weight: Matrix) -> None:

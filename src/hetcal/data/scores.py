@@ -49,6 +49,11 @@ class Scores:
         """Return the scores of some rows (numbers, a mask or a slice)."""
         return Scores(self.proba[rows], self.log_proba[rows])
 
+    def plus(self, other: Scores) -> Scores:
+        """Return these scores and, after them, those of more items."""
+        proba, log_proba = (self.proba, other.proba), (self.log_proba, other.log_proba)
+        return Scores(np.vstack(proba), np.vstack(log_proba))
+
     @property
     def clipped_logs(self) -> Matrix:
         """The logarithms, cut where they no longer say anything."""

@@ -32,6 +32,19 @@ class Voters:
     n_classes: int
     weight: Matrix | None = None
 
+    def take(self, rows: NDArray[np.int64]) -> Voters:
+        """Return some of the voters."""
+        weight = None if self.weight is None else self.weight[rows]
+        return replace(self, codes=self.codes[rows], weight=weight)
+
+    def plus(self, codes: NDArray[np.int64], weight: Matrix | None) -> Voters:
+        """Return these voters and, after them, more; without weights each counts 1."""
+        both = (self.codes, self.weight), (codes, weight)
+        joined = None
+        if any(w is not None for _, w in both):
+            joined = np.concatenate([np.ones(len(c)) if w is None else w for c, w in both])
+        return Voters(np.concatenate([self.codes, codes]), self.n_classes, joined)
+
     def _check_restored(self) -> None:
         check_codes(self, self.codes, len(self.codes), self.n_classes)
         check_weight(self, self.weight, len(self.codes))
