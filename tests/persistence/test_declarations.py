@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 import hetcal
 from hetcal._exceptions import FileFormatError
@@ -129,3 +130,24 @@ def test_a_forest_has_trees_and_knows_who_grew_each(calibrators):
     ):
         with pytest.raises(ValueError, match=said):
             restored(Forest, **(state | parts))
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"n_samples_seen_": np.array(["9"])}, "wrong n_samples_seen_"),
+        ({"n_samples_seen_": np.array([9, 9, 9])}, "parts of other columns"),
+        ({"n_samples_seen_": np.array([9, -9])}, "wrong n_samples_seen_"),
+        ({"mean_": np.zeros(3)}, "parts of other columns"),
+        ({"scale_": np.zeros(2)}, "wrong scale_"),
+        ({"with_mean": 1}, "wrong with_mean"),
+        ({"copy": False}, "has no part 'copy'"),
+    ],
+)
+def test_a_scale_that_no_fit_could_have_made(parts, said):
+    spec = registry.spec_named("StandardScaler")
+    for seen in (9, np.array([9, 8])):
+        state = spec.pack(StandardScaler().fit(np.arange(6.0).reshape(3, 2)))
+        assert spec.unpack(state | {"n_samples_seen_": seen}).n_features_in_ == 2
+    with pytest.raises(FileFormatError, match=said):
+        spec.unpack(state | parts)

@@ -34,8 +34,8 @@ class Voters:
 
     def take(self, rows: NDArray[np.int64]) -> Voters:
         """Return some of the voters."""
-        weight = None if self.weight is None else self.weight[rows]
-        return replace(self, codes=self.codes[rows], weight=weight)
+        weight = self.weight
+        return Voters(self.codes[rows], self.n_classes, weight if weight is None else weight[rows])
 
     def plus(self, codes: NDArray[np.int64], weight: Matrix | None) -> Voters:
         """Return these voters and, after them, more; without weights each counts 1."""

@@ -10,15 +10,25 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from hetcal._stored import exactly, expect
-from hetcal._stored.fields import LARGEST, flag, matrix, number, numbers, optional, whole
+from hetcal._stored.fields import (
+    LARGEST,
+    flag,
+    is_array,
+    matrix,
+    number,
+    numbers,
+    optional,
+    whole,
+    within,
+)
 from hetcal._stored.reader import Spec, plain
 
 _MAX = np.finfo(np.float64).max
-_SEEN = numbers(None, low=0.0)
 
 
 def _counts(value: Any) -> bool:
-    return number(0)(value) or (isinstance(value, np.ndarray) and _SEEN(value.astype(np.float64)))
+    by_column = is_array(value, "iuf", (None,))
+    return within(value, 0, LARGEST) if by_column else number(0)(value)
 
 
 def _check_scaler(scaler: StandardScaler) -> None:
