@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         FileFormatError,
         HetcalWarning,
         RefitWarning,
+        TrainingSetWarning,
     )
     from hetcal._progress import report_progress
     from hetcal.calibration import (
@@ -75,6 +76,7 @@ _HOME = {
     "SimilarityCalibrator": "hetcal.calibration",
     "SupportMonitor": "hetcal.monitor",
     "TemperatureScaling": "hetcal.calibration",
+    "TrainingSetWarning": "hetcal._exceptions",
     "Uncalibrated": "hetcal.calibration",
     "VectorScaling": "hetcal.calibration",
     "advise": "hetcal.diagnosis",
@@ -129,6 +131,7 @@ __all__ = [
     "SimilarityCalibrator",
     "SupportMonitor",
     "TemperatureScaling",
+    "TrainingSetWarning",
     "Uncalibrated",
     "VectorScaling",
     "__version__",

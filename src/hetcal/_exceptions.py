@@ -23,6 +23,10 @@ class RefitWarning(HetcalWarning):
     """A model that is fitted already is trained again, because it was not frozen."""
 
 
+class TrainingSetWarning(HetcalWarning):
+    """Calibration items predict almost as well without the classifier: it may be retrained."""
+
+
 class FileFormatError(ValueError):
     """A file is no hetcal file, was damaged, or holds what no calibrator could have written."""
 

@@ -37,7 +37,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from hetcal._exceptions import ColumnOrderWarning, HetcalWarning, RefitWarning
+from hetcal._exceptions import (
+    ColumnOrderWarning,
+    HetcalWarning,
+    RefitWarning,
+    TrainingSetWarning,
+)
 from hetcal._validation import find_column_order
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.hybrid import HybridCalibrator
@@ -489,12 +494,26 @@ def test_a_cross_fitted_model_is_not_told_to_learn_from_its_own_rows():
     hybrid = HybridCalibrator("forests", n_estimators=20)
     useless = RidgeClassifier(alpha=1e9)
     frozen = FrozenEstimator(clone(useless).fit(X, np.random.default_rng(0).permutation(y)))
-    with pytest.warns(HetcalWarning, match="has become a training set"):
+    with pytest.warns(TrainingSetWarning, match="has become a training set"):
         LocallyCalibratedClassifier(frozen, hybrid).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", HetcalWarning)
         LocallyCalibratedClassifier(KNeighborsClassifier(1), hybrid).fit(X[:, :1], y)
         LocallyCalibratedClassifier(useless, hybrid).fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()])
+def test_two_fits_are_the_same_by_default(data, estimator):
+    X, y = data
+    one, two = (
+        LocallyCalibratedClassifier(estimator, "isotonic", n_jobs=n_jobs).fit(X, y)
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one.out_of_fold_output_, two.out_of_fold_output_)
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    sparse_fit = LocallyCalibratedClassifier(LogisticRegression(), "isotonic")
+    dense, thin = (clone(sparse_fit).fit(Z, y).predict_proba(Z) for Z in (X, sparse.csr_array(X)))
+    np.testing.assert_allclose(dense, thin, atol=1e-3)
 
 
 def test_a_model_that_is_trained_here_has_its_columns_in_order():

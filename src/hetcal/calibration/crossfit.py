@@ -82,7 +82,7 @@ def cross_fit(
     groups: NDArray | None = None,
     cv: Any = None,
     n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: Any = 0,
 ) -> tuple[Matrix, NDArray[np.int64]]:
     """Return out-of-fold outputs and the rows they belong to.
 

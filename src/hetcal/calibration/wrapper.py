@@ -21,7 +21,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from hetcal._exceptions import ColumnOrderWarning, RefitWarning, levels_to_caller
+from hetcal._exceptions import (
+    ColumnOrderWarning,
+    RefitWarning,
+    TrainingSetWarning,
+    levels_to_caller,
+)
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import (
     MOST_FEATURES,
@@ -121,9 +126,10 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         ``calibrator_.price_`` says what that costs in Brier score.
     n_jobs : int, optional
         Folds fitted at the same time.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         Of the shuffling of the folds, and of the calibrator where it has no ``random_state`` of its
-        own.
+        own. With a number two fits are the same (as far as the classifier's own are); None draws
+        other folds each time.
 
     Attributes
     ----------
@@ -159,7 +165,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
     Not fitted yet, and several rows of one patient kept together:
 
     >>> patient = [i // 3 for i in range(600)]
-    >>> clf = LocallyCalibratedClassifier(GaussianNB(), "temperature", random_state=0)
+    >>> clf = LocallyCalibratedClassifier(GaussianNB(), "temperature")
     >>> clf.fit(X, y, groups=patient).predict(X[:3])
     array([1, 0, 0])
     """
@@ -173,7 +179,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         cv: Any = None,
         preserve: str | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
     ):
         self.estimator = estimator
         self.calibrator = calibrator
@@ -369,7 +375,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         with warnings.catch_warnings():
             if not isinstance(self.estimator_, FrozenEstimator | PrecomputedProba):
                 # The model has been trained on these very rows: no reason to say that it should be.
-                warnings.filterwarnings("ignore", "The calibration set has become a training set")
+                warnings.simplefilter("ignore", TrainingSetWarning)
                 # Nor can its columns be in another order than that of its own classes.
                 warnings.simplefilter("ignore", ColumnOrderWarning)
             self.calibrator_ = calibrator.fit(features, y[rows], **output, **options)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal._exceptions import HetcalWarning, levels_to_caller
+from hetcal._exceptions import TrainingSetWarning, levels_to_caller
 from hetcal._progress import progressed
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import (
@@ -371,7 +371,7 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
                 "probabilities its items predict almost as well "
                 f"(reliance_on_model_ = {self.reliance_on_model_:.2f}). Consider retraining the "
                 "classifier on data that includes them.",
-                HetcalWarning,
+                TrainingSetWarning,
                 stacklevel=levels_to_caller(),
             )
 
