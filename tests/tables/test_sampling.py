@@ -237,6 +237,26 @@ def test_what_is_wrong_outside_of_the_sample_is_still_an_error(tmp_path):
         draw_labelled(tmp_path / "log.csv", max_rows=50, groups="customer", **ROLES)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_infinite_feature_outside_of_the_sample_is_an_error(tmp_path, ending):
+    path = tmp_path / f"log.{ending}"
+
+    def draw(**cells):
+        log = make_log(1000)
+        for name, cell in cells.items():
+            log[name] = log[name].astype(object if cell is None else float)
+            log.loc[700, name] = cell
+        getattr(log, f"to_{ending}")(path, index=False)
+        return draw_labelled(path, max_rows=100, batch_rows=300, **ROLES)
+
+    drawn = draw()
+    assert 700 not in drawn.rows
+    number = next(name for name, kind in drawn.roles.features.items() if kind == "number")
+    for cells in ({number: np.inf}, {number: -np.inf, "outcome": None}):
+        with pytest.raises(InputError, match=f"{number!r} holds an infinite number in row 701 "):
+            draw(**cells)
+
+
 def test_rare_classes(tmp_path):
     log = make_log(2000)
     log["outcome"] = "no"

@@ -37,7 +37,15 @@ from hetcal.tables.confidence import (
 )
 from hetcal.tables.features import TableFeatures, read_features
 from hetcal.tables.groups import group_names, refuse_no_group
-from hetcal.tables.kinds import as_labels, as_levels, as_numbers, as_table, values_of
+from hetcal.tables.kinds import (
+    as_labels,
+    as_levels,
+    as_numbers,
+    as_table,
+    first_infinite,
+    refuse_infinite_row,
+    values_of,
+)
 from hetcal.tables.labelled_table import LabelledTable
 from hetcal.tables.output_columns import both_classes, missing_rows, read_output, row_numbers
 from hetcal.tables.roles import TableRoles
@@ -162,13 +170,14 @@ def read_labelled(
         match.notes.extend(strange)
     notes = list(match.notes)
     kept = _kept_rows(texts, match, given, columns, drop_missing=drop_missing, notes=notes)
-    frame = frame[kept]
+    whole, frame = frame, frame[kept]
     y, order = _labels(frame[label], [texts[row] for row in kept], match)
     found = TableFeatures(None)
     if use_features:
         taken = {label, *columns, *single.values(), *group_columns}
         taken -= {predicted} if being_right else set()
         found = read_features(frame, taken=taken, wanted=features, drop=drop, y=y)
+        _refuse_infinite_left_out(whole, kept, found.kinds)
     roles = TableRoles(
         label=label,
         output=tuple(columns),
@@ -203,6 +212,17 @@ def read_labelled(
     check_order(labelled, accept=accept_order)
     _note_copies(labelled)
     return labelled
+
+
+def _refuse_infinite_left_out(
+    whole: nw.DataFrame, kept: NDArray[np.int64], kinds: dict[str, str]
+) -> None:
+    """Raise for infinite features in rows that are left out, as a later table would be refused."""
+    rows = np.setdiff1d(np.arange(len(whole)), kept)
+    for name in (name for name, kind in kinds.items() if kind == "number" and len(rows)):
+        place = first_infinite(whole[name][rows.tolist()])
+        if place is not None:
+            refuse_infinite_row(name, int(rows[place]) + 1)
 
 
 def _checked_frame(table: Any) -> nw.DataFrame:

@@ -8,7 +8,7 @@ format it comes in.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -22,6 +22,7 @@ _DATES = (nw.Date, nw.Datetime, nw.Time, nw.Duration)
 _NESTED = (nw.List, nw.Array, nw.Struct, nw.Binary)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{4}( .*)?")
 _DATES_LOOKED_AT = 1000
+_PERHAPS_INFINITE = re.compile(r"[nN]").search  # of "inf", in any spelling
 
 
 def as_table(data: Any) -> nw.DataFrame | None:
@@ -100,11 +101,32 @@ def refuse_infinite(values: pd.Series, name: str, first_row: int = 1, of: str = 
     """Raise where a feature holds an infinite number; ``of`` says which rows are counted."""
     infinite = np.isinf(values) if values.dtype.kind == "f" else np.zeros(0, dtype=bool)
     if infinite.any():
-        raise InputError(
-            f"Column {name!r} holds an infinite number in row {first_row + int(infinite.argmax())}"
-            f"{of} (counted from 1). Put a finite one in its place, or leave the cell empty if it "
-            "is not known."
-        )
+        refuse_infinite_row(name, first_row + int(infinite.argmax()), of)
+
+
+def refuse_infinite_row(name: str, row: int, of: str = "") -> NoReturn:
+    """Raise for an infinite number in a row."""
+    raise InputError(
+        f"Column {name!r} holds an infinite number in row {row}{of} (counted from 1). Put a finite "
+        "one in its place, or leave the cell empty if it is not known."
+    )
+
+
+def first_infinite(series: nw.Series) -> int | None:
+    """Return the place of the first infinite number in a column; whatever is no number is not."""
+    values = values_of(series)
+    if values.dtype != object:
+        infinite = np.isinf(values) if values.dtype.kind == "f" else np.zeros(0, dtype=bool)
+        return int(infinite.argmax()) if infinite.any() else None
+    # Few texts can be one ("inf"); reading all as numbers would take as long again.
+    texts = [value if isinstance(value, str) else "" for value in values]
+    named = _PERHAPS_INFINITE("\n".join(texts)) is not None
+    places = [i for i, text in enumerate(texts) if _PERHAPS_INFINITE(text)] if named else []
+    places += [i for i, value in enumerate(values) if isinstance(value, float) and np.isinf(value)]
+    distinct = sorted({str(values[i]) for i in places})
+    numbers = pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce")
+    infinite_words = {word for word, n in zip(distinct, numbers, strict=True) if np.isinf(n)}
+    return min((i for i in places if str(values[i]) in infinite_words), default=None)
 
 
 def _kind_of_objects(values: NDArray) -> str:

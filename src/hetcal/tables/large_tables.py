@@ -28,7 +28,14 @@ from hetcal.tables.columns import (
 )
 from hetcal.tables.confidence import match_of_labels, right_or_wrong, spelled_alike
 from hetcal.tables.groups import group_names, refuse_no_group
-from hetcal.tables.kinds import as_labels, as_numbers, as_table, values_of
+from hetcal.tables.kinds import (
+    as_labels,
+    as_numbers,
+    as_table,
+    first_infinite,
+    refuse_infinite_row,
+    values_of,
+)
 from hetcal.tables.labelled_table import LabelledTable
 from hetcal.tables.output_columns import both_classes, missing_rows, read_output
 from hetcal.tables.reading import BATCH_ROWS, Reader, open_table, whole_table
@@ -153,6 +160,7 @@ class _Stream:
         self.scores = StreamScores(max(2, len(self.columns)))
         self.no_label = self._words_for_nothing()
         self.n_unlabelled = self.n_absent = 0
+        self.infinite: dict[str, int] = {}  # the first row with such a number, by column
 
     def add(self, batch: Any) -> None:
         """Score the rows of a batch and draw from them."""
@@ -183,6 +191,7 @@ class _Stream:
         self.scores.update(texts[usable].tolist(), P, weight)
         if len(self.scores.labels) > MOST_LABELS:
             self._match()  # says that this is no column of labels
+        self._note_infinite(frame, first_row)
         self.sampler.add(batch, usable=usable, groups=self._groups(frame, usable, first_row))
 
     def labelled(self) -> LabelledTable:
@@ -199,6 +208,9 @@ class _Stream:
         self._check_classes(counts, overall["class_counts"])
         more = {"being_right": True} if len(self.names_seen) > _TWO else {}
         labelled = read_labelled(table, **(self.roles | more))
+        for name in self.infinite.keys() & labelled.roles.features.keys():
+            if labelled.roles.features[name] == "number":
+                refuse_infinite_row(name, self.infinite[name])
         drawn = {
             "from_rows": sample.n_rows,
             "usable_rows": self.scores.n_rows,
@@ -215,6 +227,14 @@ class _Stream:
             notes=notes + labelled.notes,
             drawn=drawn,
         )
+
+    def _note_infinite(self, frame: Any, first_row: int) -> None:
+        """Remember infinite numbers in rows that no sample may hold: later they are refused."""
+        if self.roles.get("use_features", True):
+            for name in set(frame.columns) - self.infinite.keys():
+                place = first_infinite(frame[name])
+                if place is not None:
+                    self.infinite[name] = first_row + place
 
     def _texts(self, frame: Any, first_row: int = 1) -> NDArray:
         """Return the labels as text; where classes are predicted, whether they are right.
