@@ -125,6 +125,14 @@ def test_errors_name_the_remedy(log, columns, classes, message):
         PrecomputedProba(columns, classes).fit(log, LABELS)
 
 
+@pytest.mark.parametrize("columns", ["p_*", "p_no", ["p_no"]])
+def test_a_single_column_belongs_to_the_class_in_its_name(columns):
+    table = pd.DataFrame({"age": [31, 58], "p_no": [0.9, 0.2]})
+    model = PrecomputedProba(columns).fit(table, ["no", "yes"])
+    np.testing.assert_allclose(model.predict_proba(table), [[0.9, 0.1], [0.2, 0.8]])
+    assert model.feature_columns_ == [0]
+
+
 def test_a_pattern_needs_names(log):
     array = log[["p_yes", "p_no"]].to_numpy()
     with pytest.raises(ValueError, match="array without column names.*table"):

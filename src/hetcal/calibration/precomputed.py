@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Self
 
 import narwhals as nw
@@ -37,8 +35,7 @@ from hetcal._validation import (
     check_two_classes,
 )
 from hetcal._validation.containers import as_array, as_frame, masked_as_missing
-
-_SEPARATORS = "_-.: /"
+from hetcal.calibration.class_columns import NamedColumns
 
 
 @stored(
@@ -139,15 +136,13 @@ class PrecomputedProba(ThreadSafe, ClassifierMixin, BaseEstimator):
         check_same_rows(X=X, y=codes)
         if self.classes is None:
             check_two_classes(codes, labels)
-        names = _column_names(X)
-        places, found = self._find_columns(names, _width(X), labels.shape[0])
-        order = self._classes_of(places, found, names, labels)
-        check_labels(labels, order)
+        table = NamedColumns(_column_names(X), int(X.shape[1]))
+        places, order = self._find(table, labels)
         by_class = np.argsort(order, kind="stable")
         self.columns_ = [places[0]] if len(places) == 1 else [places[k] for k in by_class]
         self._flip = len(places) == 1 and by_class[0] == 1
         self.classes_ = order[by_class]
-        self.feature_columns_ = [j for j in range(_width(X)) if j not in set(places)]
+        self.feature_columns_ = [j for j in range(table.width) if j not in set(places)]
         self._read_checked(X)
         return self
 
@@ -199,54 +194,21 @@ class PrecomputedProba(ThreadSafe, ClassifierMixin, BaseEstimator):
             )
         return X
 
-    def _find_columns(
-        self, names: list[str] | None, width: int, n_labels: int
-    ) -> tuple[list[int], list[str] | None]:
-        """Return positions of the columns, and the class names that a pattern gives."""
+    def _find(self, table: NamedColumns, labels: NDArray) -> tuple[list[int], NDArray]:
+        """Return the columns' positions and the class of each (of a single one: both classes)."""
+        given = self.classes is not None
         if self.columns is None:
-            n_classes = n_labels if self.classes is None else len(self.classes)
-            if width < n_classes:
-                raise ValueError(
-                    f"columns=None takes one column per class, but X has {width} feature(s) "
-                    f"(n_features = {width}) for {n_classes} classes. Pass columns=[...]."
-                )
-            return list(range(n_classes)), None
-        if isinstance(self.columns, str) and any(sign in self.columns for sign in "*?"):
-            return _match_pattern(self.columns, names)
-        single = isinstance(self.columns, str | int | np.integer)
-        columns: Sequence = [self.columns] if single else list(self.columns)
-        places = [_place(column, names, width) for column in columns]
-        if len(set(places)) < len(places) or not places:
-            raise ValueError(
-                f"columns={self.columns!r} names no column, or one column twice. "
-                "Name the column of each class once."
-            )
-        return places, None
-
-    def _classes_of(
-        self, places: list[int], found: list[str] | None, names: list[str] | None, labels: NDArray
-    ) -> NDArray:
-        """Return the class of each column (of a single column: its class last)."""
-        single = len(places) == 1
-        if self.classes is not None:
-            order = check_labels(labels, self.classes)[1]
-        elif found is not None and not single:
-            order = _typed_like(found, labels)
-        elif self.columns is None or names is None or not self._named():
-            order = labels
-        elif single:
-            order = _named_class_last(names[places[0]], labels)
+            places = table.first(len(self.classes) if given else labels.shape[0])
         else:
-            order = _classes_from_names([names[j] for j in places], labels)
-        n_columns = 2 if single else len(places)
-        check_columns_match_classes(
-            n_columns, order, name="columns", given=self.classes is not None
-        )
-        return order
-
-    def _named(self) -> bool:
-        columns = [self.columns] if isinstance(self.columns, str | int) else list(self.columns)
-        return all(isinstance(column, str) for column in columns)
+            places = table.find(self.columns)
+        if given:
+            order = check_labels(labels, self.classes)[1]
+        else:
+            order = table.classes_of(self.columns, places, labels)
+        n_columns = 2 if len(places) == 1 else len(places)
+        check_columns_match_classes(n_columns, order, name="columns", given=given)
+        check_labels(labels, order)
+        return places, order
 
     def _read_checked(self, X: Any) -> Matrix:
         values = as_array(_take_columns(X, self.columns_), "X")
@@ -268,92 +230,8 @@ def _column_names(X: Any) -> list[str] | None:
     return None if frame is None else [str(name) for name in frame.columns]
 
 
-def _width(X: Any) -> int:
-    return int(X.shape[1])
-
-
 def _take_columns(X: Any, places: list[int]) -> Any:
     frame = as_frame(X)
     if frame is None:
         return X[:, places]
     return nw.to_native(frame[:, places])
-
-
-def _place(column: Any, names: list[str] | None, width: int) -> int:
-    if isinstance(column, str):
-        if names is None:
-            raise ValueError(
-                f"columns names {column!r}, but X is an array without column names. "
-                "Pass column numbers, or X as a pandas or polars table."
-            )
-        if column not in names:
-            raise ValueError(
-                f"X has no column {column!r}; its columns are {names[:20]}. Fix columns=."
-            )
-        return names.index(column)
-    place = int(column)
-    if not -width <= place < width:
-        raise ValueError(f"columns holds {place}, but X has {width} columns. Number them from 0.")
-    return place % width
-
-
-def _match_pattern(pattern: str, names: list[str] | None) -> tuple[list[int], list[str]]:
-    if names is None:
-        raise ValueError(
-            f"columns={pattern!r} is a pattern, but X is an array without column names. "
-            "Pass column numbers, or X as a pandas or polars table."
-        )
-    places = [j for j, name in enumerate(names) if fnmatchcase(name, pattern)]
-    if not places:
-        raise ValueError(
-            f"No column of X matches columns={pattern!r}; its columns are {names[:20]}. "
-            "Fix the pattern, or name the columns one by one."
-        )
-    first = min(pattern.index(sign) for sign in "*?" if sign in pattern)
-    last = max(pattern.rindex(sign) for sign in "*?" if sign in pattern)
-    after = len(pattern) - last - 1
-    return places, [names[j][first : len(names[j]) - after] for j in places]
-
-
-def _typed_like(names: list[str], labels: NDArray) -> NDArray:
-    """Return class names read from columns as the type of the labels: ``"3"`` as 3."""
-    known = {str(label): label for label in labels.tolist()}
-    kind = {"i": int, "u": int, "f": float}.get(labels.dtype.kind, str)
-    try:
-        order = np.array([known[name] if name in known else kind(name) for name in names])
-    except ValueError:
-        order = np.array(names)
-    unmatched = [label for label in labels.tolist() if label not in set(order.tolist())]
-    if unmatched:
-        raise ValueError(
-            f"The columns stand for the classes {names[:10]}, but y holds labels that are not in "
-            f"classes: {unmatched[:10]}. Pass classes=[...] in the order of the columns."
-        )
-    return order
-
-
-def _classes_from_names(names: list[str], labels: NDArray) -> NDArray:
-    """Return the class of each named column: its name after a prefix that all columns share."""
-    shared = min(len(name) for name in names)
-    while any(name[:shared] != names[0][:shared] for name in names):
-        shared -= 1
-    cuts = [j + 1 for j in range(shared) if names[0][j] in _SEPARATORS]
-    wanted = {str(label) for label in labels.tolist()}
-    for cut in [*reversed(cuts), 0]:
-        rest = [name[cut:] for name in names]
-        if wanted <= set(rest):
-            return _typed_like(rest, labels)
-    raise ValueError(
-        f"The columns {names[:10]} do not end with the names of the classes "
-        f"{labels.tolist()[:10]}. Pass classes=[...] in the order of the columns."
-    )
-
-
-def _named_class_last(name: str, labels: NDArray) -> NDArray:
-    """Return two classes such that the one that the column is named after comes last."""
-    if labels.shape[0] != 2:
-        return labels
-    first, second = (str(label) for label in labels.tolist())
-    named_first = name == first or any(name.endswith(sign + first) for sign in _SEPARATORS)
-    named_second = name == second or any(name.endswith(sign + second) for sign in _SEPARATORS)
-    return labels[::-1] if named_first and not named_second else labels
