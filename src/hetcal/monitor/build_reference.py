@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hetcal.monitor.checks import n_rows, names_of, take_rows, top_classes
+from hetcal._validation.containers import number_of_rows, take_rows
+from hetcal.monitor.checks import names_of, top_classes
 from hetcal.monitor.reference import Reference
 from hetcal.monitor.scorer import Scorer
 from hetcal.monitor.watched import check_same_items
@@ -41,7 +42,7 @@ def split(
             "SupportMonitor(reference='split').fit needs X and y_proba (or logits) of items "
             "that the calibrator has not seen."
         )
-    n_items = n_rows(X)
+    n_items = number_of_rows(X, "X")
     names = None if by is None else names_of(by, n_items)
     rng = np.random.default_rng([seed, 0])
     order = rng.permutation(n_items)
@@ -66,7 +67,7 @@ def extended(
     seed: int,
 ) -> Reference:
     """Add calibration items to the calibrator, and return the reference with them."""
-    n_new, n_before = n_rows(X), len(calibrator.out_of_sample_support())
+    n_new, n_before = number_of_rows(X, "X"), len(calibrator.out_of_sample_support())
     rng = np.random.default_rng([seed, 3, n_before])
     added = scorer.scores(calibrator, X, output, old.n_trees, rng)
     named = np.full(n_new, "", dtype=object) if by is None else names_of(by, n_new)

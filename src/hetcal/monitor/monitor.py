@@ -13,6 +13,7 @@ from hetcal._stored import restored, stored
 from hetcal._stored.fields import instance, number
 from hetcal._threads import changed, lock_of, on_draft, snapshot, synchronized
 from hetcal._typing import Matrix, Rows, Vector
+from hetcal._validation.containers import number_of_rows, take_rows
 from hetcal.calibration import HybridCalibrator, SimilarityCalibrator
 from hetcal.monitor.alarms import AlarmRule
 from hetcal.monitor.build_reference import extended, out_of_bag, split
@@ -22,9 +23,7 @@ from hetcal.monitor.checks import (
     classifier_output,
     distance_kind,
     known_labels,
-    n_rows,
     names_of,
-    take_rows,
     top_classes,
 )
 from hetcal.monitor.conformal import discoveries
@@ -245,8 +244,8 @@ class SupportMonitor:
             the rate ``fdr``).
         """
         calibrator, output = self._watched(), classifier_output(y_proba, logits)
-        names = None if by is None else names_of(by, n_rows(X))
-        labels = None if y is None else known_labels(y, self.classes_, n_rows(X))
+        names = None if by is None else names_of(by, number_of_rows(X, "X"))
+        labels = None if y is None else known_labels(y, self.classes_, number_of_rows(X, "X"))
         rng = np.random.default_rng([self.random_state, 2, self.n_seen_])
         scores = self.scorer_.scores(calibrator, X, output, self.reference_.n_trees, rng)
         items = self._table(scores, *self.reference_.p_values(scores, rng))
@@ -271,8 +270,8 @@ class SupportMonitor:
         self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> None:
         """Compare labels with what the calibrated probabilities expected; items are not counted."""
-        calibrator, labels = self._watched(), known_labels(y, self.classes_, n_rows(X))
-        names = None if by is None else names_of(by, n_rows(X))
+        calibrator, labels = self._watched(), known_labels(y, self.classes_, number_of_rows(X, "X"))
+        names = None if by is None else names_of(by, number_of_rows(X, "X"))
         self._add_labels(calibrator, X, labels, classifier_output(y_proba, logits), names)
 
     def _add_labels(

@@ -11,8 +11,8 @@ from hetcal._stored import expect, stored
 from hetcal._stored.fields import instance, optional
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import FeatureEncoder
+from hetcal._validation.containers import number_of_rows
 from hetcal.monitor.bins import log_bins
-from hetcal.monitor.checks import n_rows
 from hetcal.monitor.distance import SCORES
 
 _BLOCK_ROWS = 1 << 14
@@ -80,7 +80,7 @@ class Scorer:
         ``n_trees`` holds, per score, the numbers of trees of the reference; each new item gets one
         of them at random.
         """
-        m = n_rows(X)
+        m = number_of_rows(X, "X")
         if m == 0:
             return np.zeros((len(self.names), 0))
         draws = [None if known is None else rng.choice(known, m) for known in n_trees]

@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from hetcal._typing import Rows
 from hetcal._validation import check_proba
+from hetcal._validation.containers import number_of_rows
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
-from hetcal.monitor.checks import n_rows, top_classes
+from hetcal.monitor.checks import top_classes
 
 
 def calibrator_inside(calibrator: Any) -> Any:
@@ -38,10 +39,10 @@ def n_items(calibrator: Any) -> int | None:
 def check_same_items(calibrator: Any, n_items: int, X: Any, output: dict[str, Any]) -> Rows | None:
     """Check that these are the calibration items, and return their most probable class."""
     known = _proba(calibrator)
-    if X is not None and n_rows(X) != n_items:
+    if X is not None and number_of_rows(X, "X") != n_items:
         raise ValueError(
             f"SupportMonitor(reference='oob').fit needs the {n_items} calibration items in their "
-            f"order; got {n_rows(X)} rows. For other items use reference='split'."
+            f"order; got {number_of_rows(X, 'X')} rows. For other items use reference='split'."
         )
     if not output:
         return None if known is None else known.argmax(axis=1)
