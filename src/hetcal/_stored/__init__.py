@@ -4,7 +4,7 @@ A class says so beside itself, with :func:`stored`. :mod:`hetcal.persistence`, w
 who writes and reads files, takes objects apart and puts them together by these declarations.
 """
 
-from hetcal._stored.declaration import Declaration, exactly, expect, stored
+from hetcal._stored.declaration import Declaration, expect, stored
 from hetcal._stored.reader import restored
 
-__all__ = ["Declaration", "exactly", "expect", "restored", "stored"]
+__all__ = ["Declaration", "expect", "restored", "stored"]

@@ -92,11 +92,6 @@ def stored(
     return declare
 
 
-def exactly(state: dict[str, Any], names: Collection[str], who: Any) -> None:
-    """Raise unless a state has these parts and no others."""
-    expect(set(state) == set(names), who, "has other parts")
-
-
 def expect(holds: Any, who: Any, what: str) -> None:
     """Raise unless a condition holds."""
     if not holds:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 from hetcal.data import CalibrationSet
 from hetcal.kernels import forest as kernel
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
-from hetcal.similarity.base import BaseSimilarity, Matrix
+from hetcal.similarity.base import BaseSimilarity
 from hetcal.similarity.combined import CombinedSimilarity
 from hetcal.similarity.forest import ForestProximity, LeafSimilarity
 
@@ -51,6 +51,16 @@ def _not_available(what: str) -> NoReturn:
         f"{what} is not available: the calibrator was saved with forget_features=True, so the "
         "calibration items are not in the file. Save it without forget_features."
     )
+
+
+def _unavailable(what: str) -> Any:
+    """Return a method that says what is not available."""
+
+    def method(self: Any, *items: Any, **options: Any) -> NoReturn:
+        """Raise ``ValueError``: the calibration items are not in the file."""
+        _not_available(what)
+
+    return method
 
 
 @stored(
@@ -113,36 +123,13 @@ class LeafSums(BaseSimilarity):
         mass = kernel.vote_leaves(leaves, self.mass_) / counted
         return Ballot(mass, mass.sum(axis=1))
 
-    def fit(
-        self,
-        Z: Any,
-        codes: NDArray[np.int64],
-        *,
-        n_proba: int = 0,
-        sample_weight: Matrix | None = None,
-    ) -> Self:
-        """Refuse: the settings of the forest belong to the calibrator."""
-        _not_available("A new fit of the similarity alone")
-
-    def pairwise(self, Z: Any) -> Matrix:
-        """Refuse."""
-        _not_available("The similarity to single calibration items")
-
-    def out_of_sample_pairwise(self, rows: slice) -> Matrix:
-        """Refuse."""
-        _not_available("The similarity between calibration items")
-
-    def counted_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
-        """Refuse."""
-        _not_available("The effective sample size")
-
-    def unbiased_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
-        """Refuse."""
-        _not_available("The interval")
-
-    def extend(self, Z: Any) -> None:
-        """Refuse."""
-        _not_available("Adding calibration items")
+    # The settings of the forest, and the items themselves, belong to the calibrator.
+    fit = _unavailable("A new fit of the similarity alone")
+    pairwise = _unavailable("The similarity to single calibration items")
+    out_of_sample_pairwise = _unavailable("The similarity between calibration items")
+    counted_vote = _unavailable("The effective sample size")
+    unbiased_vote = _unavailable("The interval")
+    extend = _unavailable("Adding calibration items")
 
 
 class FeaturesStripped(ThreadSafe):

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from hetcal._stored import exactly, expect
+from hetcal._stored import expect
 from hetcal._stored.fields import (
     LARGEST,
     flag,
@@ -49,8 +49,8 @@ def _pack_neighbours(search: NearestNeighbors) -> dict[str, Any]:
 
 
 def _unpack_neighbours(state: dict[str, Any]) -> NearestNeighbors:
-    exactly(state, ("items",), NearestNeighbors)
-    expect(matrix(state["items"]), NearestNeighbors, "has no items")
+    known = set(state) == {"items"} and matrix(state["items"])
+    expect(known, NearestNeighbors, "has no items, or other parts")
     return NearestNeighbors(algorithm="brute").fit(state["items"])
 
 
