@@ -21,6 +21,7 @@ from hetcal.cli._extensions import add_installed_commands
 from hetcal.cli._fit import fit
 from hetcal.cli._inspect import inspect
 from hetcal.cli._monitor import monitor
+from hetcal.cli._options import command
 
 EXIT_ERROR, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 _DEBUG = "HETCAL_DEBUG"
@@ -137,12 +138,8 @@ def hetcal(
     """Options that stand before every command."""
 
 
-app.command()(diagnose)
-app.command()(compare)
-app.command()(fit)
-app.command()(apply)
-app.command()(monitor)
-app.command()(inspect)
+for function in (diagnose, compare, fit, apply, monitor, inspect):
+    app.command()(command(function))
 
 
 @app.command()
