@@ -125,7 +125,7 @@ _GROUPS = [
     _bug(
         "groups: intervals of metrics",
         "units_of",
-        "codes is None",
+        "items.groups is None",
         "True",
         "test_intervals_of_metrics",
         "test_interval_of_any_function",
@@ -182,7 +182,7 @@ _GROUPS = [
     ),
     _bug(
         "groups: printed error of fit",
-        "_measure",
+        "_measured",
         "items.weight, items.groups",
         "items.weight",
         "test_printed_errors_of_fit",
@@ -701,7 +701,7 @@ _TABLES = [
     ),
     _bug(
         "command: printed change without weights",
-        "_measure",
+        "_measured",
         "items.weight, items.groups",
         "None, items.groups",
         "test_printed_figures_know_weights_and_groups",

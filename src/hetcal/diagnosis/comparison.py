@@ -13,6 +13,7 @@ import pandas as pd
 
 from hetcal._printable import printable
 from hetcal._typing import Matrix
+from hetcal._validation import check_choice
 from hetcal.calibration import GlobalCalibrator, Uncalibrated
 from hetcal.diagnosis.cross_validation import (
     CrossValidated,
@@ -128,10 +129,7 @@ class Comparison:
         return self.cross_validated
 
     def _of(self, metric: str) -> pd.DataFrame:
-        if metric not in METRICS:
-            raise ValueError(
-                f"Comparison: metric must be one of {', '.join(METRICS)}; got {metric!r}."
-            )
+        check_choice(metric, "metric", METRICS, "Comparison")
         return self._rows[self._rows["metric"] == metric]
 
     def _shown(self) -> pd.DataFrame:

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from hetcal.plotting._style import INK, method_style, require_pyplot
+from hetcal._validation import check_choice
+from hetcal.plotting.style import INK, method_style, require_pyplot
 
 _NAME = "ComparisonDisplay"
 _METRICS = {
@@ -58,10 +59,7 @@ class ComparisonDisplay:
         >>> ComparisonDisplay.from_comparison(comparison).frame()["method"].tolist()
         ['temperature', 'isotonic']
         """
-        if metric not in _METRICS:
-            raise ValueError(
-                f"{_NAME}: metric must be one of {', '.join(_METRICS)}; got {metric!r}."
-            )
+        check_choice(metric, "metric", _METRICS, _NAME)
         rows = comparison.frame()
         rows = rows[rows["metric"] == metric].drop(columns="metric")
         order = rows["value"] * (-1 if metric == "accuracy" else 1)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from hetcal._typing import Vector
 from hetcal.heterogeneity import HiddenHeterogeneity
-from hetcal.plotting._style import BLUE, INK, ORANGE, require_pyplot
+from hetcal.plotting.style import BLUE, INK, ORANGE, require_pyplot
 
 _NAME = "HeterogeneityCurveDisplay"
 _REACH = 0.02  # how far from a grid point its nearest prediction may lie

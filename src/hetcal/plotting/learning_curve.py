@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from hetcal.plotting._style import INK, method_style, require_pyplot
+from hetcal._validation import check_choice
+from hetcal.plotting.style import INK, method_style, require_pyplot
 
 _NAME = "LearningCurveDisplay"
 _METRICS = {"brier": "Brier score", "log_loss": "log loss", "accuracy": "accuracy"}
@@ -51,10 +52,7 @@ class LearningCurveDisplay:
         >>> LearningCurveDisplay.from_learning_curve(curve).frame()["size"].tolist()
         [40, 80, 160]
         """
-        if metric not in _METRICS:
-            raise ValueError(
-                f"{_NAME}: metric must be one of {', '.join(_METRICS)}; got {metric!r}."
-            )
+        check_choice(metric, "metric", _METRICS, _NAME)
         rows = curve.frame()
         rows = rows[rows["metric"] == metric].drop(columns="metric")
         return cls(rows.reset_index(drop=True), metric)

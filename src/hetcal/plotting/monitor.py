@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from hetcal.plotting._style import BLUE, INK, VERMILION, require_pyplot
+from hetcal.plotting.style import BLUE, INK, VERMILION, require_pyplot
 
 _NAME = "MonitorDisplay"
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from hetcal._typing import Vector
-from hetcal.metrics._scored import Scored, check_choice, check_scored
+from hetcal._validation import check_choice
+from hetcal.data import CalibrationSet
 from hetcal.metrics.ece import BINNINGS, bin_of, check_n_bins
-from hetcal.plotting._style import INK, PALETTE, require_pyplot
+from hetcal.plotting.style import INK, PALETTE, require_pyplot
 
 _NAME = "ReliabilityDisplay"
 _N_COUNT_BARS = 20
@@ -110,12 +111,12 @@ class ReliabilityDisplay:
                 f"{_NAME}: confidence must lie between 0 and 1 (for example 0.95); "
                 f"got {confidence!r}."
             )
-        scored = check_scored(y, y_proba, classes=classes, sample_weight=sample_weight)
-        score, outcome, event = _marginal(scored, pos_label)
-        bins = bin_of(score, scored.weight, binning, n_bins)
+        items = CalibrationSet.to_score(y, y_proba, classes=classes, sample_weight=sample_weight)
+        score, outcome, event = _marginal(items, pos_label)
+        bins = bin_of(score, items.weights, binning, n_bins)
         return cls(
-            curve=_curve(score, outcome, scored.weight, bins, confidence),
-            counts=_count_bars(score, scored.weight),
+            curve=_curve(score, outcome, items.weights, bins, confidence),
+            counts=_count_bars(score, items.weights),
             event=event,
             confidence=confidence,
             name=name,
@@ -238,13 +239,13 @@ class ReliabilityDisplay:
         ax.stairs(bars["share"], edges, color=color, alpha=0.5, linewidth=0.8, zorder=0)
 
 
-def _marginal(scored: Scored, pos_label: Any) -> tuple[Vector, Vector, str]:
+def _marginal(items: CalibrationSet, pos_label: Any) -> tuple[Vector, Vector, str]:
     """Return the score of each item, whether its event happened, and the event in words."""
-    if pos_label is None and scored.n_classes > 2:
-        top = scored.proba.argmax(axis=1)
-        score = scored.proba[np.arange(scored.n_items), top]
-        return score, (top == scored.codes).astype(np.float64), "of the predicted class"
-    labels = scored.classes.tolist()
+    if pos_label is None and items.n_classes > 2:
+        top = items.proba.argmax(axis=1)
+        score = items.proba[np.arange(items.n_items), top]
+        return score, (top == items.codes).astype(np.float64), "of the predicted class"
+    labels = items.classes.tolist()
     if pos_label is None:
         column = 1
     elif pos_label in labels:
@@ -254,8 +255,8 @@ def _marginal(scored: Scored, pos_label: Any) -> tuple[Vector, Vector, str]:
             f"{_NAME}: pos_label={pos_label!r} is not one of the classes {labels[:10]}. "
             "Name one of them."
         )
-    outcome = (scored.codes == column).astype(np.float64)
-    return scored.proba[:, column], outcome, f"of class {labels[column]}"
+    outcome = (items.codes == column).astype(np.float64)
+    return items.proba[:, column], outcome, f"of class {labels[column]}"
 
 
 def _curve(

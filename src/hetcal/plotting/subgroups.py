@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal.heterogeneity import HiddenHeterogeneity, find_subgroups
-from hetcal.plotting._style import BLUE, INK, ORANGE, require_pyplot
+from hetcal.plotting.style import BLUE, INK, ORANGE, require_pyplot
 
 _NAME = "SubgroupsDisplay"
 _NEEDED = ("rule", "class", "n", "predicted", "observed", "low", "high", "global_map_repairs")

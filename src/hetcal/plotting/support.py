@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal.plotting._style import BLUE, INK, PALETTE, VERMILION, require_pyplot
+from hetcal.plotting.style import BLUE, INK, PALETTE, VERMILION, require_pyplot
 
 _NAME = "SupportDisplay"
 _COLORS = (BLUE, VERMILION, *(color for color in PALETTE if color not in (BLUE, VERMILION)))

@@ -13,7 +13,7 @@ import pandas as pd
 from hetcal.paper.figures import DrawnFigure
 from hetcal.paper.figures._results import OWN_METHODS, at_usual_size, trials_of
 from hetcal.paper.settings import DATASETS, PAPER_TABLES, Trial, make_trials
-from hetcal.plotting._style import INK, PALETTE, require_pyplot
+from hetcal.plotting.style import INK, PALETTE, require_pyplot
 
 ROWS = ("binary", "multi-class")
 # What the improvement is held against: whose measurement, which part of it, and its name.

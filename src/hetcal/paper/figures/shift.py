@@ -24,7 +24,7 @@ from hetcal.paper.data import black_box, table_encoder
 from hetcal.paper.figures import DrawnFigure, facts_file
 from hetcal.paper.settings import VERSIONS
 from hetcal.paper.store import Store
-from hetcal.plotting._style import method_style, require_pyplot
+from hetcal.plotting.style import method_style, require_pyplot
 
 N_TRAIN, N_CAL, N_TEST = 2000, 3000, 8000
 GROUP, RARE, COMMON = "sex", "Female", "Male"

@@ -11,7 +11,7 @@ import pandas as pd
 
 from hetcal.paper.figures import DrawnFigure
 from hetcal.paper.figures._digits import CalibratedDigits
-from hetcal.plotting._style import INK, method_style, require_pyplot
+from hetcal.plotting.style import INK, method_style, require_pyplot
 
 N_SHOWN = 5
 
