@@ -709,15 +709,15 @@ _TABLES = [
     _bug(
         "command: any loss gets worse",
         "_verdict",
-        "self.change > 2 * self.change_error",
-        "self.change > 0",
+        "change > 2 * error",
+        "change > 0",
         "test_a_verdict_needs_two_errors",
     ),
     _bug(
         "command: any gain is clear",
         "_verdict",
-        "self.change > -2 * self.change_error",
-        "self.change > 0",
+        "change > -2 * error",
+        "change > 0",
         "test_a_verdict_needs_two_errors",
     ),
     _bug(
