@@ -21,7 +21,7 @@ from hetcal._validation import (
 from hetcal._validation.containers import as_frame, as_vector, masked_as_missing, take_rows
 from hetcal.data import CalibrationSet
 from hetcal.data.scores import Scores
-from hetcal.metrics.scores import expected_cost
+from hetcal.metrics.scores import check_cost_matrix
 
 
 def calibration_items(
@@ -213,9 +213,7 @@ def check_costs(costs: Any, items: CalibrationSet) -> Matrix | None:
     """Return the cost matrix, or None where there is none."""
     if costs is None:
         return None
-    # Its checks are the ones to pass.
-    expected_cost(items.labels, items.proba, costs, classes=items.classes)
-    return np.asarray(costs, dtype=np.float64)
+    return check_cost_matrix(costs, items.n_classes)
 
 
 def named(X: Any, names: Sequence[str] | None) -> Any:

@@ -20,9 +20,9 @@ from hetcal.diagnosis.scoring import METRICS, score
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.subgroups import report_groups
 from hetcal.kernels.intervals import effective_size, wilson_interval
-from hetcal.metrics import expected_calibration_error
-from hetcal.metrics.ece import bin_of
+from hetcal.metrics.ece import bin_of, ece_statistic
 from hetcal.metrics.standard_errors import mean_and_error
+from hetcal.metrics.statistics import value_of
 
 _N_BINS = 12
 _N_COUNTS = 20
@@ -112,10 +112,9 @@ def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> f
             )
         )
     counts = np.histogram(said, np.linspace(0, 1, _N_COUNTS + 1))[0]
-    ece = expected_calibration_error(
-        items.classes[codes], Q, classes=items.classes, sample_weight=items.weights[rows]
-    )
-    return findings.Reliability(name, bins, [int(c) for c in counts], float(ece))
+    scored = items.take(rows).with_output(Q, "y_proba")
+    ece = value_of(ece_statistic(scored), scored)
+    return findings.Reliability(name, bins, counts.tolist(), ece)
 
 
 def hidden(evidence: Measurements, items: CalibrationSet) -> findings.Hidden:

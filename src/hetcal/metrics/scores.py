@@ -203,12 +203,13 @@ def accuracy_statistic(items: CalibrationSet) -> Statistic:
 
 def expected_cost_statistic(items: CalibrationSet, *, cost_matrix: ArrayLike) -> Statistic:
     """Return :func:`expected_cost` as a function of item counts."""
-    cost = _check_cost_matrix(cost_matrix, items.n_classes)
+    cost = check_cost_matrix(cost_matrix, items.n_classes)
     decisions = (items.proba @ cost).argmin(axis=1)
     return weighted_mean(cost[items.codes, decisions], items)
 
 
-def _check_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> Matrix:
+def check_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> Matrix:
+    """Return the costs as an array with a row per class and a column per decision."""
     cost = as_float_array(cost_matrix, "cost_matrix")
     if cost.ndim != 2 or cost.shape[0] != n_classes or cost.shape[1] == 0:
         raise ValueError(
