@@ -89,8 +89,8 @@ _GROUPS = [
     ),
     _bug(
         "groups: reliability of the report",
-        "reliability",
-        "None if items.groups is None else items.groups[rows][inside]",
+        "reliability_bins",
+        "None if groups is None else groups[inside]",
         "None",
         "test_costs_and_reliability_of_the_report",
     ),

@@ -206,11 +206,11 @@ def test_in_a_notebook_the_page_has_a_frame_of_its_own(report):
 
 
 def test_colours_are_those_of_the_displays():
-    from hetcal.plotting import _style
+    from hetcal.plotting import style
     from hetcal.report.html.page import _asset
 
     style = _asset("style.css").lower()
-    for color in (_style.METHOD_STYLES["hybrid"].color, _style.BLUE, _style.GREEN):
+    for color in (style.METHOD_STYLES["hybrid"].color, style.BLUE, style.GREEN):
         assert color.lower() in style
 
 

@@ -19,8 +19,9 @@ from hetcal.diagnosis.predictions import Compared
 from hetcal.diagnosis.scoring import METRICS, score
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.subgroups import report_groups
-from hetcal.kernels.intervals import effective_size, wilson_interval
 from hetcal.metrics.ece import bin_of, ece_statistic
+from hetcal.metrics.marginals import calibration_marginals
+from hetcal.metrics.reliability import reliability_bins
 from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.metrics.statistics import value_of
 
@@ -87,32 +88,16 @@ def comparison(compared: Compared, seed: int) -> list[findings.MethodRow]:
 
 def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> findings.Reliability:
     """Return the diagram of the second of two classes, or of whichever class is predicted."""
-    codes, weight = items.codes[rows], items.weights[rows]
-    if Q.shape[1] == 2:
-        said, happened = Q[:, 1], (codes == 1).astype(np.float64)
-    else:
-        top = Q.argmax(axis=1)
-        said, happened = Q.max(axis=1), (top == codes).astype(np.float64)
-    place = bin_of(said, weight, "equal-mass", _N_BINS)
-    bins = []
-    for b in np.unique(place):
-        inside = place == b
-        share = weight[inside] / weight[inside].sum()
-        observed = min(float(share @ happened[inside]), 1.0)  # a sum of shares may round above
-        groups = None if items.groups is None else items.groups[rows][inside]
-        n_effective = effective_size(happened[inside], share, groups)
-        low, high = wilson_interval(np.array([observed]), np.array([n_effective]))
-        bins.append(
-            findings.Bin(
-                float(share @ said[inside]),
-                observed,
-                float(low[0]),
-                float(high[0]),
-                int(inside.sum()),
-            )
-        )
-    counts = np.histogram(said, np.linspace(0, 1, _N_COUNTS + 1))[0]
     scored = items.take(rows).with_output(Q, "y_proba")
+    kind = "binary" if Q.shape[1] == 2 else "top-label"
+    [(said, happened)] = calibration_marginals(scored, kind, "diagnose")
+    place = bin_of(said, scored.weights, "equal-mass", _N_BINS)
+    table = reliability_bins(said, happened, place, scored)
+    bins = [
+        findings.Bin(r["predicted"], r["observed"], r["low"], r["high"], r["count"])
+        for r in _records(table)
+    ]
+    counts = np.histogram(said, np.linspace(0, 1, _N_COUNTS + 1))[0]
     ece = value_of(ece_statistic(scored), scored)
     return findings.Reliability(name, bins, counts.tolist(), ece)
 
@@ -137,13 +122,7 @@ def hidden(evidence: Measurements, items: CalibrationSet) -> findings.Hidden:
 
 
 def _along_p(found: HiddenHeterogeneity, P: Matrix) -> list[findings.HiddenCell]:
-    """Return the values at calibration probabilities close to an even grid."""
-    p = np.sort(P[:, 1])
-    grid = np.linspace(0, 1, _CURVE_POINTS)
-    right = np.clip(np.searchsorted(p, grid), 0, len(p) - 1)
-    left = np.maximum(right - 1, 0)
-    near = np.where(np.abs(p[left] - grid) <= np.abs(p[right] - grid), p[left], p[right])
-    at = np.unique(near[np.abs(near - grid) <= _CURVE_REACH])
+    at = near_grid(P[:, 1], _CURVE_POINTS)
     if at.size == 0:
         return []
     table = found.frame(np.column_stack([1 - at, at]))
@@ -151,6 +130,16 @@ def _along_p(found: HiddenHeterogeneity, P: Matrix) -> list[findings.HiddenCell]
         _cell(f"p = {x:.2f}", float(x), None, None, r)
         for x, r in zip(at, _records(table), strict=True)
     ]
+
+
+def near_grid(p: Vector, n_points: int) -> Vector:
+    """Return the probabilities closest to an even grid over [0, 1], where there are any."""
+    ordered, grid = np.unique(p), np.linspace(0, 1, n_points)
+    right = np.clip(np.searchsorted(ordered, grid), 0, len(ordered) - 1)
+    left = np.maximum(right - 1, 0)
+    closer = np.abs(ordered[left] - grid) <= np.abs(ordered[right] - grid)
+    near = np.where(closer, ordered[left], ordered[right])
+    return np.unique(near[np.abs(near - grid) <= max(_CURVE_REACH, 0.5 / n_points)])
 
 
 def _by_class(found: HiddenHeterogeneity, P: Matrix, classes: NDArray) -> list[findings.HiddenCell]:

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from hetcal._typing import Matrix, Vector
 from hetcal._validation import check_choice
 from hetcal.data import CalibrationSet
-from hetcal.metrics._marginals import calibration_marginals
+from hetcal.metrics.marginals import calibration_marginals
 from hetcal.metrics.statistics import Statistic, checked_value
 
 _NAME = "expected_calibration_error"

@@ -11,7 +11,7 @@ from scipy.fft import dct, idct
 
 from hetcal._typing import Matrix, Vector
 from hetcal.data import CalibrationSet
-from hetcal.metrics._marginals import calibration_marginals
+from hetcal.metrics.marginals import calibration_marginals
 from hetcal.metrics.statistics import Statistic, checked_value
 
 _NAME = "smooth_calibration_error"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal._validation import check_choice
-from hetcal.plotting.style import INK, method_style, require_pyplot
+from hetcal.plotting.style import INK, axes_to_draw_on, method_style, tidy
 
 _NAME = "ComparisonDisplay"
 _METRICS = {
@@ -111,11 +111,8 @@ class ComparisonDisplay:
         -------
         matplotlib Axes
         """
-        plt = require_pyplot(f"{_NAME}.plot")
         places = self._places()
-        if ax is None:
-            height = 1.3 + 0.3 * (places.max() + 1)
-            _, ax = plt.subplots(figsize=(6.8, height), layout="constrained")
+        ax = axes_to_draw_on(f"{_NAME}.plot", ax, (6.8, 1.3 + 0.3 * (places.max() + 1)))
         known = self.rows.dropna(subset=["value"])
         if not known.empty:
             best = known.loc[known["best"], "value"].iloc[0]
@@ -130,9 +127,7 @@ class ComparisonDisplay:
         self._separate(ax, places)
         ax.set(ylim=(places.max() + 0.7, -0.7), xlabel=_METRICS[self.metric])
         ax.tick_params(axis="y", length=0)
-        ax.grid(axis="x", color="#E6E6E6", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right", "left"]].set_visible(False)
+        tidy(ax, grid="x", left=False)
         ax.set_title(
             "thin: standard error; thick: of the difference to the best; bold: within one",
             fontsize=8.5,

@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from hetcal._typing import Vector
 from hetcal._validation import check_choice
 from hetcal.data import CalibrationSet
 from hetcal.metrics.ece import BINNINGS, bin_of, check_n_bins
-from hetcal.plotting.style import INK, PALETTE, require_pyplot
+from hetcal.metrics.marginals import calibration_marginals
+from hetcal.metrics.reliability import reliability_bins
+from hetcal.plotting.style import INK, PALETTE, axes_to_draw_on, tidy
 
 _NAME = "ReliabilityDisplay"
 _N_COUNT_BARS = 20
@@ -115,7 +115,7 @@ class ReliabilityDisplay:
         score, outcome, event = _marginal(items, pos_label)
         bins = bin_of(score, items.weights, binning, n_bins)
         return cls(
-            curve=_curve(score, outcome, items.weights, bins, confidence),
+            curve=reliability_bins(score, outcome, bins, items, confidence),
             counts=_count_bars(score, items.weights),
             event=event,
             confidence=confidence,
@@ -198,9 +198,7 @@ class ReliabilityDisplay:
         -------
         matplotlib Axes
         """
-        plt = require_pyplot(f"{_NAME}.plot")
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5, 5), layout="constrained")
+        ax = axes_to_draw_on(f"{_NAME}.plot", ax, (5, 5))
         drawn = sum(line.get_gid() == _NAME for line in ax.lines)
         color = color or PALETTE[drawn % len(PALETTE)]
         if counts:
@@ -227,7 +225,7 @@ class ReliabilityDisplay:
             ylabel="observed frequency" + (" (bars: share of items)" if counts else ""),
             aspect="equal",
         )
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax)
         if name or self.name:
             ax.legend(frameon=False, loc="upper left")
         return ax
@@ -242,9 +240,8 @@ class ReliabilityDisplay:
 def _marginal(items: CalibrationSet, pos_label: Any) -> tuple[Vector, Vector, str]:
     """Return the score of each item, whether its event happened, and the event in words."""
     if pos_label is None and items.n_classes > 2:
-        top = items.proba.argmax(axis=1)
-        score = items.proba[np.arange(items.n_items), top]
-        return score, (top == items.codes).astype(np.float64), "of the predicted class"
+        [(score, outcome)] = calibration_marginals(items, "top-label", _NAME)
+        return score, outcome, "of the predicted class"
     labels = items.classes.tolist()
     if pos_label is None:
         column = 1
@@ -257,50 +254,6 @@ def _marginal(items: CalibrationSet, pos_label: Any) -> tuple[Vector, Vector, st
         )
     outcome = (items.codes == column).astype(np.float64)
     return items.proba[:, column], outcome, f"of class {labels[column]}"
-
-
-def _curve(
-    score: Vector, outcome: Vector, weight: Vector, bins: NDArray[np.int64], confidence: float
-) -> pd.DataFrame:
-    """Return one row per bin that holds items, in order of the score."""
-    items = pd.DataFrame(
-        {
-            "bin": bins,
-            "score": score,
-            "weight": weight,
-            "squared": weight**2,
-            "weighted_score": weight * score,
-            "weighted_outcome": weight * outcome,
-        }
-    )
-    sums = items.groupby("bin").agg(
-        weight=("weight", "sum"),
-        squared=("squared", "sum"),
-        predicted=("weighted_score", "sum"),
-        observed=("weighted_outcome", "sum"),
-        smallest=("score", "min"),
-        largest=("score", "max"),
-        count=("score", "size"),
-    )
-    predicted, observed = sums["predicted"] / sums["weight"], sums["observed"] / sums["weight"]
-    low, high = _wilson(
-        observed.to_numpy(), (sums["weight"] ** 2 / sums["squared"]).to_numpy(), confidence
-    )
-    table = sums.assign(predicted=predicted, observed=observed, low=low, high=high)
-    columns = ["predicted", "observed", "low", "high", "smallest", "largest", "count", "weight"]
-    return table[columns].reset_index(drop=True)
-
-
-def _wilson(share: Vector, n: Vector, confidence: float) -> tuple[Vector, Vector]:
-    """Return Wilson's interval for a share observed among n items.
-
-    It stays inside [0, 1] and keeps its coverage at shares near 0 and 1, where the bins of a good
-    classifier lie.
-    """
-    z2 = ndtri((1 + confidence) / 2) ** 2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2))) / (1 + z2 / n)
-    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
 
 
 def _count_bars(score: Vector, weight: Vector) -> pd.DataFrame:
