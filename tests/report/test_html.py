@@ -209,9 +209,9 @@ def test_colours_are_those_of_the_displays():
     from hetcal.plotting import style
     from hetcal.report.html.page import _asset
 
-    style = _asset("style.css").lower()
+    sheet = _asset("style.css").lower()
     for color in (style.METHOD_STYLES["hybrid"].color, style.BLUE, style.GREEN):
-        assert color.lower() in style
+        assert color.lower() in sheet
 
 
 def test_the_summary_says_how_far_off_for_whom_and_what_to_do(report):
