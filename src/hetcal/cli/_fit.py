@@ -118,7 +118,7 @@ def fit(
         fitted.show(inputs.apply_command(str(out), table, reading, new="new"))
 
 
-# Known here, so that neither shell completion nor whoever mistyped a column waits for the
+# Known here, so that shell completion and messages about a mistyped column need not wait for the
 # calibrators; a test compares them with the calibrators themselves.
 _LOCAL = ("hybrid", "swc", "swc-hh", "sba", "sbaw")
 _GLOBAL = (

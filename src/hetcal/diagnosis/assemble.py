@@ -12,7 +12,7 @@ from hetcal.data import CalibrationSet
 from hetcal.diagnosis import findings, summaries, support_summary
 from hetcal.diagnosis.advise import Advice
 from hetcal.diagnosis.cross_validation import named_calibrators
-from hetcal.diagnosis.findings import Findings, number
+from hetcal.diagnosis.findings import Findings
 from hetcal.diagnosis.inputs import Request
 from hetcal.diagnosis.learning_curves import curve_of
 from hetcal.diagnosis.predictions import Compared
@@ -92,15 +92,7 @@ def _failures(compared: Compared) -> list[str]:
 def _verdict(advice: Advice) -> findings.Verdict:
     said = advice.to_dict()
     figures = [
-        findings.Figure(
-            str(row["evidence"]),
-            number(row["value"]),
-            number(row["low"]),
-            number(row["high"]),
-            number(row["p_value"]),
-            str(row["meaning"]),
-        )
-        for row in said["evidence"]
+        findings.read(findings.Figure, row, name=row["evidence"]) for row in said["evidence"]
     ]
     return findings.Verdict(
         verdict=advice.verdict,
@@ -169,10 +161,7 @@ def learning_curves(
     for method in methods:
         rows = table[(table["method"] == method) & (table["metric"] == "brier")]
         rows = rows[rows["value"].notna()]
-        points = [
-            findings.CurvePoint(int(r["size"]), float(r["value"]), number(r["standard_error"]))
-            for r in rows.to_dict("records")
-        ]
+        points = [findings.read(findings.CurvePoint, r) for r in rows.to_dict("records")]
         more = str(curve.more_data_helps(method)) if method != "uncalibrated" else ""
         found.append(findings.MethodCurve(method, summaries.label_of(method), points, more))
     return found

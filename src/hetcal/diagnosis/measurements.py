@@ -43,7 +43,7 @@ _N_FOLDS = 5
 # More items than this are not needed to see a gain of two per cent, and take too long; of wide data
 # with many classes fewer, by items x features x classes.
 _HETEROGENEITY_ITEMS, _FEWEST_ITEMS, _HETEROGENEITY_COST = 2000, 500, 600_000
-_RULE_FEATURES = 200  # rules over more columns (pixels, say) take long and tell nobody anything
+_RULE_FEATURES = 200  # rules over more columns (pixels, say) take long and cannot be read
 _TREES_PER_NEIGHBOURHOOD = 20
 _MANY_ITEMS, _NULL_DRAWS, _NULL_DRAWS_OF_MANY = 1000, 39, 19
 

@@ -68,18 +68,8 @@ def comparison(compared: Compared, seed: int) -> list[findings.MethodRow]:
     table = score(compared.out, n_bootstrap=_N_BOOTSTRAP, random_state=seed)
     rows = []
     for name in compared.out.methods:
-        of_method = table[table["method"] == name].set_index("metric")
-        scores = {
-            str(metric): findings.Score(
-                float(r["value"]),
-                number(r["standard_error"]),
-                float(r["difference"]),
-                number(r["difference_se"]),
-                bool(r["best"]),
-                bool(r["within_one_se"]),
-            )
-            for metric, r in of_method.loc[list(METRICS)].iterrows()
-        }
+        of_method = table[table["method"] == name].set_index("metric").to_dict("index")
+        scores = {metric: findings.read(findings.Score, of_method[metric]) for metric in METRICS}
         rows.append(
             findings.MethodRow(name, label_of(name), scope_of(name), compared.how[name], scores)
         )
@@ -93,10 +83,7 @@ def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> f
     [(said, happened)] = calibration_marginals(scored, kind, "diagnose")
     place = bin_of(said, scored.weights, "equal-mass", _N_BINS)
     table = reliability_bins(said, happened, place, scored)
-    bins = [
-        findings.Bin(r["predicted"], r["observed"], r["low"], r["high"], r["count"])
-        for r in _records(table)
-    ]
+    bins = [findings.read(findings.Bin, r) for r in _records(table)]
     counts = np.histogram(said, np.linspace(0, 1, _N_COUNTS + 1))[0]
     ece = value_of(ece_statistic(scored), scored)
     return findings.Reliability(name, bins, counts.tolist(), ece)
@@ -127,7 +114,7 @@ def _along_p(found: HiddenHeterogeneity, P: Matrix) -> list[findings.HiddenCell]
         return []
     table = found.frame(np.column_stack([1 - at, at]))
     return [
-        _cell(f"p = {x:.2f}", float(x), None, None, r)
+        _cell(r, name=f"p = {x:.2f}", at=float(x), low=None, high=None)
         for x, r in zip(at, _records(table), strict=True)
     ]
 
@@ -157,47 +144,28 @@ def _by_class(found: HiddenHeterogeneity, P: Matrix, classes: NDArray) -> list[f
                 continue
             known = len(part) >= _LEAST_IN_CELL
             means = part[["hh", "hh_global", "hh_local", "standard_error"]].mean()
-            record = {key: value if known else None for key, value in means.items()}
+            record = {str(key): value if known else None for key, value in means.items()}
             record |= {"q_value": None, "n_neighbors": int(inside.sum())}
-            cells.append(_cell(str(classes.tolist()[k]), None, low, high, record))
+            name = str(classes.tolist()[k])
+            cells.append(_cell(record, name=name, at=None, low=low, high=high))
     return cells
 
 
-def _cell(
-    name: str, at: float | None, low: float | None, high: float | None, record: Mapping
-) -> findings.HiddenCell:
-    return findings.HiddenCell(
-        name=name,
-        at=at,
-        low=low,
-        high=high,
-        hh=number(record["hh"]),
-        hh_global=number(record["hh_global"]),
-        hh_local=number(record["hh_local"]),
-        standard_error=number(record["standard_error"]),
-        q_value=number(record["q_value"]),
-        count=int(record["n_neighbors"]),
-    )
+def _cell(record: Mapping[str, Any], **where: Any) -> findings.HiddenCell:
+    return findings.read(findings.HiddenCell, record, count=int(record["n_neighbors"]), **where)
 
 
 def subgroups(table: pd.DataFrame) -> list[findings.Subgroup]:
     """Return the rows of a table of sub-populations."""
     return [
-        findings.Subgroup(
-            rule=str(r["rule"]),
+        findings.read(
+            findings.Subgroup,
+            r,
             label=str(r["class"]),
             count=int(r["n"]),
-            predicted=float(r["predicted"]),
-            observed=float(r["observed"]),
-            low=float(r["low"]),
-            high=float(r["high"]),
-            gap=float(r["gap"]),
-            gain=float(r["gain"]),
-            p_value=float(r["p_value"]),
             after_global_map=float(r["gap_after_global_map"]),
-            global_map_repairs=bool(r["global_map_repairs"]),
         )
-        for r in _records(table)
+        for r in _records(table.astype({"global_map_repairs": bool}))
     ]
 
 
