@@ -34,13 +34,11 @@ def apply(
     table: options.Table,
     out: Annotated[
         str,
-        typer.Option(
+        options.file(
+            "OUT",
+            "Where to write the rows; - is standard output. With --engine dask a folder.",
             "--out",
             "-o",
-            metavar="OUT",
-            help="Where to write the rows; - is standard output. With --engine dask a folder.",
-            rich_help_panel=options.FILES,
-            show_default=False,
         ),
     ],
     columns: Annotated[
@@ -57,28 +55,21 @@ def apply(
     ] = "q_",
     only_new: Annotated[
         bool,
-        typer.Option(
-            "--only-new",
-            help="Write the new columns only, not those of TABLE.",
-            rich_help_panel=options.OUTPUT,
+        options.flag(
+            "--only-new", "Write the new columns only, not those of TABLE.", options.OUTPUT
         ),
     ] = False,
     leave_missing: Annotated[
         bool,
-        typer.Option(
-            "--leave-missing",
-            help="Rows without a probability get no result, instead of stopping.",
+        options.flag(
+            "--leave-missing", "Rows without a probability get no result, instead of stopping."
         ),
     ] = False,
     batch_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = _BATCH_ROWS,
     reading: options.Reading,
     out_format: Annotated[
         options.TableFormat | None,
-        typer.Option(
-            "--out-format",
-            help="What OUT is, where its name does not say so.",
-            rich_help_panel=options.FILES,
-        ),
+        options.flag("--out-format", "What OUT is, where its name does not say so.", options.FILES),
     ] = None,
     overwrite: options.Overwrite = False,
     verbatim: options.Verbatim = False,
@@ -129,10 +120,10 @@ def apply(
 
     if as_json and out == "-":
         raise InputError("--json and -o - both write to standard output. Write to a file.")
-    adding = {"columns": columns, "prefix": prefix, "leave_missing": leave_missing}
-    writing = {"format": out_format, "overwrite": overwrite, "verbatim": verbatim}
-    sizes = {"batch_rows": batch_rows, "only_new": only_new}
+    adding: dict[str, Any] = {"columns": columns, "prefix": prefix, "leave_missing": leave_missing}
+    sizes: dict[str, Any] = {"batch_rows": batch_rows, "only_new": only_new}
     started = time.perf_counter()
+    written: Any
     with bar(f"Loading {model}", quiet=quiet or as_json) as say:
         if engine == Engine.dask:
             _refuse_other_formats(table, out, reading.format, out_format)
@@ -142,7 +133,11 @@ def apply(
         elif scheduler is not None or workers is not None:
             raise InputError("--scheduler and --workers are for --engine dask. Add it.")
         else:
-            written = _here(model, table, out, adding, reading, writing, sizes, say)
+            from hetcal.batches import Additions, load_model
+
+            written = Additions(load_model(model), **adding)
+            writing = {"format": out_format, "overwrite": overwrite, "verbatim": verbatim}
+            _stream(written, table, out, reading, writing, **sizes, say=say)
     seconds = time.perf_counter() - started
     if as_json:
         facts = {"written": out, "rows": written.n_rows, "seconds": round(seconds, 2)}
@@ -152,23 +147,6 @@ def apply(
         print_json(json.dumps(facts, indent=2))
     elif not quiet:
         _show(written, out, seconds)
-
-
-def _here(
-    model: Path,
-    table: str,
-    out: str,
-    adding: dict[str, Any],
-    reading: options.Reading,
-    writing: dict[str, Any],
-    sizes: dict[str, Any],
-    say: Any,
-) -> Additions:
-    from hetcal.batches import Additions, load_model
-
-    additions = Additions(load_model(model), **adding)
-    _stream(additions, table, out, reading, writing, **sizes, say=say)
-    return additions
 
 
 def _on_dask(model: Path, table: str, out: str, options: dict[str, Any], say: Any) -> Any:

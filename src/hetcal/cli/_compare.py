@@ -36,13 +36,7 @@ def compare(
     repeats: Annotated[int, typer.Option(min=1, help="Shuffles of the folds.")] = 1,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="TABLE.csv",
-            help="Write one line per method and metric.",
-            rich_help_panel=options.FILES,
-        ),
+        options.file("TABLE.csv", "Write one line per method and metric.", "--out", "-o"),
     ] = None,
     json: options.JsonFile = None,
     verbatim: options.Verbatim = False,

@@ -28,10 +28,8 @@ def diagnose(
     columns: options.ReportColumns,
     test: Annotated[
         str | None,
-        typer.Option(
-            metavar="TABLE",
-            help="New rows: are they like the calibration rows? Scored where they have labels.",
-            rich_help_panel=options.FILES,
+        options.file(
+            "TABLE", "New rows: are they like the calibration rows? Scored where they have labels."
         ),
     ] = None,
     cost: Annotated[
@@ -43,19 +41,18 @@ def diagnose(
     ] = None,
     learning_curve: Annotated[
         bool,
-        typer.Option(
+        options.flag(
             "--learning-curve",
-            help="Measure growing calibration sizes too; takes several times as long.",
+            "Measure growing calibration sizes too; takes several times as long.",
         ),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
+        options.file(
+            "REPORT.html",
+            "Where to write the report. Default: report.html beside the table.",
             "--out",
             "-o",
-            metavar="REPORT.html",
-            help="Where to write the report. Default: report.html beside the table.",
-            rich_help_panel=options.FILES,
         ),
     ] = None,
     json: options.JsonFile = None,

@@ -32,13 +32,7 @@ def fit(
     columns: options.Columns,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="MODEL.hetcal",
-            help="Where to write the calibrator.",
-            rich_help_panel=options.FILES,
-        ),
+        options.file("MODEL.hetcal", "Where to write the calibrator.", "--out", "-o"),
     ],
     method: Annotated[
         str,
@@ -57,10 +51,10 @@ def fit(
     ] = None,
     forget_features: Annotated[
         bool,
-        typer.Option(
+        options.flag(
             "--forget-features",
-            help="Leave the features of the calibration items out of the file.",
-            rich_help_panel=options.FILES,
+            "Leave the features of the calibration items out of the file.",
+            options.FILES,
         ),
     ] = False,
     drawing: options.Drawing,

@@ -32,10 +32,9 @@ def monitor(
     table: options.Table,
     history: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.hetcal",
-            help="What was counted so far: made by the first run, continued by the next ones.",
-            rich_help_panel=options.FILES,
+        options.file(
+            "FILE.hetcal",
+            "What was counted so far: made by the first run, continued by the next ones.",
         ),
     ] = None,
     calibration: Annotated[
@@ -58,11 +57,7 @@ def monitor(
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Sub-populations to watch on their own.",
-            rich_help_panel=options.COLUMNS,
-        ),
+        options.column("COLUMN", "Sub-populations to watch on their own."),
     ] = None,
     rate: Annotated[
         float | None,
@@ -86,16 +81,16 @@ def monitor(
     ] = None,
     fail_on_alarm: Annotated[
         bool,
-        typer.Option("--fail-on-alarm", help="End with exit code 3 while there is an alarm."),
+        options.flag("--fail-on-alarm", "End with exit code 3 while there is an alarm."),
     ] = False,
     reset: Annotated[
         bool,
-        typer.Option("--reset", help="Start the tests anew first; counts and history stay."),
+        options.flag("--reset", "Start the tests anew first; counts and history stay."),
     ] = False,
     leave_missing: Annotated[
         bool,
-        typer.Option(
-            "--leave-missing", help="Leave rows without a probability out, instead of stopping."
+        options.flag(
+            "--leave-missing", "Leave rows without a probability out, instead of stopping."
         ),
     ] = False,
     wait: Annotated[

@@ -29,12 +29,18 @@ class TableFormat(StrEnum):
     arrow = "arrow"
 
 
-def _column(metavar: str, help: str) -> Any:
+def column(metavar: str, help: str) -> Any:
+    """Return an option that names columns of the table."""
     return typer.Option(metavar=metavar, help=help, rich_help_panel=COLUMNS)
 
 
-def _flag(name: str, help: str, panel: str = COLUMNS) -> Any:
-    # Named, or typer would add a second option that says the opposite.
+def file(metavar: str, help: str, *names: str) -> Any:
+    """Return an option that names a file."""
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=FILES)
+
+
+def flag(name: str, help: str, panel: str | None = None) -> Any:
+    """Return an option without a value; named, or typer would add one that says the opposite."""
     return typer.Option(name, help=help, rich_help_panel=panel)
 
 
@@ -42,10 +48,10 @@ def _flag(name: str, help: str, panel: str = COLUMNS) -> Any:
 class Columns:
     """What the columns of a table with labels are for; see :func:`hetcal.tables.read_labelled`."""
 
-    label: Annotated[str, _column("COLUMN", "What really happened: the observed class.")]
+    label: Annotated[str, column("COLUMN", "What really happened: the observed class.")]
     proba: Annotated[
         str | None,
-        _column(
+        column(
             "PATTERN",
             "The model's probabilities: a pattern such as 'p_*' (p_yes, p_no) or names separated "
             "by commas, one column per class; or one column for two classes.",
@@ -53,14 +59,14 @@ class Columns:
     ] = None
     logits: Annotated[
         str | None,
-        _column("PATTERN", "The model's output before the softmax, instead of --proba."),
+        column("PATTERN", "The model's output before the softmax, instead of --proba."),
     ] = None
     positive: Annotated[
-        str | None, _column("VALUE", "The label that a single column is the probability of.")
+        str | None, column("VALUE", "The label that a single column is the probability of.")
     ] = None
     classes: Annotated[
         str | None,
-        _column(
+        column(
             "NAMES",
             "The labels in the order of the columns, separated by commas, where the columns are "
             "not named after them.",
@@ -68,47 +74,51 @@ class Columns:
     ] = None
     predicted: Annotated[
         str | None,
-        _column(
+        column(
             "COLUMN", "The class that the model predicted, with --confidence instead of --proba."
         ),
     ] = None
     confidence: Annotated[
         str | None,
-        _column(
+        column(
             "COLUMN",
             "The probability of the predicted class. With three classes and more, the "
             "probability of being right is calibrated.",
         ),
     ] = None
     percent: Annotated[
-        bool, _flag("--percent", "The probabilities are percentages: divide them by 100.")
+        bool, flag("--percent", "The probabilities are percentages: divide them by 100.", COLUMNS)
     ] = False
     features: Annotated[
         str | None,
-        _column(
+        column(
             "NAMES",
             "What items are compared by: names or patterns, separated by commas. Default: every "
             "other column, except ids, dates and free text.",
         ),
     ] = None
-    drop: Annotated[str | None, _column("NAMES", "Columns that are no features.")] = None
+    drop: Annotated[str | None, column("NAMES", "Columns that are no features.")] = None
     groups: Annotated[
         str | None,
-        _column(
+        column(
             "NAMES",
             "Rows with the same value (one customer, one patient) stay together; several columns "
             "separated by commas: the same value in each.",
         ),
     ] = None
-    weight: Annotated[str | None, _column("COLUMN", "How much each row counts.")] = None
+    weight: Annotated[str | None, column("COLUMN", "How much each row counts.")] = None
     drop_missing: Annotated[
-        bool, _flag("--drop-missing", "Leave rows without a probability out, instead of stopping.")
+        bool,
+        flag(
+            "--drop-missing", "Leave rows without a probability out, instead of stopping.", COLUMNS
+        ),
     ] = False
     accept_order: Annotated[
         bool,
-        _flag(
+        flag(
             "--accept-order",
             "Go on although the probabilities rank the labels the wrong way round.",
+            COLUMNS,
         ),
     ] = False
 
@@ -118,11 +128,11 @@ class ReportColumns(Columns):
     """The same, with what a report is broken down by."""
 
     by: Annotated[
-        str | None, _column("NAMES", "Report these columns' groups too, separated by commas.")
+        str | None, column("NAMES", "Report these columns' groups too, separated by commas.")
     ] = None
     time: Annotated[
         str | None,
-        _column(
+        column(
             "COLUMN",
             "When each row was seen: methods learn from earlier rows and are scored on later.",
         ),
@@ -182,23 +192,22 @@ Table = Annotated[
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL.hetcal", help="From hetcal fit.", show_default=False)
 ]
-Overwrite = Annotated[bool, _flag("--overwrite", "Replace the output if it is there.", FILES)]
+Overwrite = Annotated[bool, flag("--overwrite", "Replace the output if it is there.", FILES)]
 Verbatim = Annotated[
     bool,
-    _flag(
+    flag(
         "--verbatim",
         "Leave text in CSV output as it is, also what a spreadsheet would run as a formula; "
         "by default '=1+1' is written with an apostrophe before it.",
         FILES,
     ),
 ]
-Json = Annotated[bool, _flag("--json", "One JSON object on standard output.", OUTPUT)]
+Json = Annotated[bool, flag("--json", "One JSON object on standard output.", OUTPUT)]
 JsonFile = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE.json",
-        help="Write every number as JSON; - is standard output, which then holds nothing else.",
-        rich_help_panel=FILES,
+    file(
+        "FILE.json",
+        "Write every number as JSON; - is standard output, which then holds nothing else.",
     ),
 ]
 Quiet = Annotated[
