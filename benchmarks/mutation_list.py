@@ -76,15 +76,15 @@ _GROUPS = [
     _bug(
         "groups: resamples of a shift of classes",
         "_measured",
-        "np.arange(n) if items.groups is None else items.groups",
-        "np.arange(n)",
+        "units = items.units",
+        "units = np.arange(n)",
         "test_interval_of_a_shift_of_classes",
     ),
     _bug(
         "groups: costs of the report",
         "cost",
-        "mean_and_error(paid, weight, units)",
-        "mean_and_error(paid, weight)",
+        "mean_and_error(paid, scored.weight, scored.groups)",
+        "mean_and_error(paid, scored.weight)",
         "test_costs_and_reliability_of_the_report",
     ),
     _bug(
@@ -111,7 +111,7 @@ _GROUPS = [
     _bug(
         "groups: errors of calibration errors in comparisons",
         "_from_bootstrap",
-        "np.arange(kept.shape[0]) if units is None else units",
+        "out.scored.units",
         "np.arange(kept.shape[0])",
         "test_errors_of_comparisons",
     ),
@@ -124,8 +124,8 @@ _GROUPS = [
     ),
     _bug(
         "groups: intervals of metrics",
-        "units_of",
-        "items.groups is None",
+        "units",
+        "self.groups is None",
         "True",
         "test_intervals_of_metrics",
         "test_interval_of_any_function",

@@ -250,6 +250,11 @@ class CalibrationSet:
         return None if np.all(self.counts == self.counts[0]) else self.counts
 
     @property
+    def units(self) -> Rows:
+        """Group numbers 0..G-1; each item is a group of its own where there are none."""
+        return np.arange(self.n_items) if self.groups is None else self.groups
+
+    @property
     def unseen(self) -> NDArray[np.bool_]:
         """Classes that no item has, shape (K,)."""
         return np.bincount(self.codes, minlength=self.n_classes) == 0

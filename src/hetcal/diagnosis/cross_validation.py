@@ -101,12 +101,10 @@ class Predictions:
         """Rows of the items that were tested and have weight: the metrics are about these."""
         return np.flatnonzero(self.tested & (self.items.weights > 0))
 
-    @property
-    def units(self) -> Rows | None:
-        """Group numbers 0..G-1 of :attr:`scored_rows`; None where every row is on its own."""
-        if self.items.groups is None:
-            return None
-        return np.unique(self.items.groups[self.scored_rows], return_inverse=True)[1]
+    @cached_property
+    def scored(self) -> CalibrationSet:
+        """The items of :attr:`scored_rows`."""
+        return self.items.take(self.scored_rows)
 
     def stacked(self, name: str) -> Matrix:
         """Return the probabilities of a method for :attr:`rows`."""

@@ -224,7 +224,7 @@ def _values(at_size: list[CrossValidated], method: str, metric: str) -> tuple[Ma
         curve = [at_size[k] for k in known]
         losses = np.stack([out.losses(method, metric) for out in curve])
         kept = curve[0].scored_rows
-        weight, units = curve[0].items.weights[kept], curve[0].units
+        weight, units = curve[0].scored.weights, curve[0].scored.groups
         values[known], _ = mean_and_error(losses[:, kept], weight, units)
         chance = covariance(losses[:, kept], weight, units)
         spread[np.ix_(known, known)] = chance + _learning_chance(curve, method, metric)

@@ -203,7 +203,7 @@ def _measured(items: CalibrationSet, new_output: Matrix, random_state: int) -> P
     rng = np.random.default_rng([random_state, 7])
     n, m, K = items.n_items, new_output.shape[0], items.classes.shape[0]
     found = _balance(items, new_output, np.arange(n), np.ones(m))
-    units = np.arange(n) if items.groups is None else items.groups
+    units = items.units
     members = np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
     drawn = []
     for _ in range(_N_BOOTSTRAP):

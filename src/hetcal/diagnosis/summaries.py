@@ -195,16 +195,12 @@ def cost(
     items: CalibrationSet, matrix: Matrix, compared: Compared, names: Sequence[str]
 ) -> findings.Cost:
     """Return what the decisions cost, and the decision curve of two classes."""
-    rows = compared.rows
-    codes = items.codes[rows]
-    weight = None if items.weight is None else items.weight[rows]
-    units = None
-    if items.groups is not None:
-        units = np.unique(items.groups[rows], return_inverse=True)[1]
+    scored = items.take(compared.rows)
+    codes = scored.codes
     costs = []
     for name in names:
         paid = matrix[codes, (compared.proba(name) @ matrix).argmin(axis=1)]
-        mean, error = mean_and_error(paid, weight, units)
+        mean, error = mean_and_error(paid, scored.weight, scored.groups)
         half = 1.96 * float(np.nan_to_num(error))
         costs.append(
             findings.CostRow(
@@ -213,7 +209,7 @@ def cost(
         )
     if matrix.shape != (2, 2):
         return findings.Cost(matrix.tolist(), costs, [], None, [])
-    shares = items.weights[rows] / items.weights[rows].sum()
+    shares = scored.weights / scored.weights.sum()
     curves = [
         findings.DecisionCurve(
             label_of(name), _net_benefit(compared.proba(name)[:, 1], codes, shares)

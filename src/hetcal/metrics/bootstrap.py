@@ -117,7 +117,7 @@ def bootstrap_interval(
         statistic = _STATISTICS[metric](items, **options)
     else:
         statistic = _row_by_row(metric, items, sample_weight is not None, options)
-    blocks = resample_counts(units_of(items), n_bootstrap, random_state)
+    blocks = resample_counts(items.units, n_bootstrap, random_state)
     replicates = np.concatenate([np.empty(0), *(statistic(counts) for counts in blocks)])
     value = value_of(statistic, items)
     floor = 0.0 if metric in _CALIBRATION_ERRORS else -np.inf
@@ -135,11 +135,6 @@ def interval_of(
     tail = (1 - confidence) / 2
     low, high = np.quantile(replicates, [tail, 1 - tail])
     return Interval(value, float(low), float(high))
-
-
-def units_of(items: CalibrationSet) -> Rows:
-    """Return the number (0..G-1) of the unit that each item is drawn with."""
-    return np.arange(items.n_items) if items.groups is None else items.groups
 
 
 def resample_counts(units: Rows, n_bootstrap: int, random_state: int | None) -> Iterator[Matrix]:

@@ -15,7 +15,7 @@ from hetcal._validation import check_choice, check_proba
 from hetcal._validation.containers import number_of_rows
 from hetcal.data import CalibrationSet, Folds
 from hetcal.metrics import _crossfit
-from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts, units_of
+from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts
 from hetcal.metrics.ece import check_n_bins
 from hetcal.metrics.scores import brier_losses
 
@@ -187,7 +187,7 @@ def brier_decomposition(
         Q = _crossfit.locally_estimated(items, C, fold, random_state)
     statistic = DecompositionStatistic(items, C, Q)
     values = statistic(np.ones((items.n_items, 1)))[:, 0]
-    draws = resample_counts(units_of(items), n_bootstrap, random_state)
+    draws = resample_counts(items.units, n_bootstrap, random_state)
     blocks = [statistic(counts) for counts in draws]
     bounds = {}
     if blocks:
@@ -227,14 +227,14 @@ def cross_fitted_statistic(
     items: CalibrationSet, random_state: int | None
 ) -> DecompositionStatistic | None:
     """Return the default decomposition as a function of counts; None where nothing can be split."""
-    if units_of(items).max() == 0:
+    if items.units.max() == 0:
         return None
     folds = _folds(items, 5, random_state)
     return DecompositionStatistic(items, _crossfit.recalibrated(items, folds))
 
 
 def _folds(items: CalibrationSet, n_splits: int, random_state: int | None) -> Folds:
-    units = units_of(items)
+    units = items.units
     if not isinstance(n_splits, Integral) or n_splits < 2:
         raise ValueError(f"{_NAME}: n_splits must be an integer of at least 2; got {n_splits!r}.")
     if units.max() == 0:

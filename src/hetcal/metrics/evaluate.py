@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from hetcal._typing import Matrix
 from hetcal._validation import warn_column_order
 from hetcal.data import CalibrationSet
-from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts, units_of
+from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts
 from hetcal.metrics.decomposition import DecompositionStatistic, cross_fitted_statistic
 from hetcal.metrics.ece import ece_statistic
 from hetcal.metrics.scores import (
@@ -115,7 +115,7 @@ def evaluate(
         for name, P in methods.items()
     }
     some = next(iter(scored.values()))
-    units = units_of(some)
+    units = some.units
     for name, items in scored.items():
         warn_column_order(
             items.codes,
