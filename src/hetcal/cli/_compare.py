@@ -10,7 +10,7 @@ import typer
 
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
-from hetcal.cli._console import errors, print_json, results
+from hetcal.cli._console import errors, numbers_table, print_json, results
 from hetcal.cli._working import bar, tell, tell_line
 
 if TYPE_CHECKING:
@@ -96,15 +96,12 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def _show(
     comparison: Comparison, table_notes: list[str], written: list[str], *, quiet: bool
 ) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     console = results()
     frame = comparison.frame().set_index(["method", "metric"])
-    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("method")
-    for title in ("Brier", "±", "log loss", "ECE", "accuracy", "above the best"):
-        table.add_column(title, justify="right", no_wrap=True)
+    titles = ("Brier", "±", "log loss", "ECE", "accuracy", "above the best")
+    table = numbers_table("method", *titles, gap=1)
     for name in comparison.methods:
         rows = frame.loc[name]
         brier = rows.loc["brier"]

@@ -75,6 +75,7 @@ def diagnose(
         tell_line(results(), f"Diagnosing {table}", "bold")
     with bar(f"Reading {table}", quiet=calm) as say:
         labelled = inputs.read(table, columns, reading, drawing, say)
+        costs = _costs(cost, labelled)
         new, new_rows = _new_items(test, labelled, reading, drawing)
         if not calm:
             _introduce(labelled)
@@ -84,7 +85,7 @@ def diagnose(
             labelled.items,
             by=_by(labelled),
             time=labelled.time,
-            costs=_costs(cost, labelled),
+            costs=costs,
             learning_curve=learning_curve,
             name=inputs.stem_of(table),
             random_state=drawing.seed,
@@ -97,12 +98,13 @@ def diagnose(
         words += [] if value is None else [option, value]
     words += [*inputs.arguments_of(drawing), *inputs.arguments_of(reading)]
     words += ["--learning-curve"] if learning_curve else []
+    # The same rows, where only some of them are used.
+    drawn = options.Drawing() if labelled.drawn is None else drawing
+    following = _commands_to_copy(report, table, columns, reading, drawn)
     report = replace(
         _with_places(report, labelled, new_rows),
         command=inputs.command_line("diagnose", table, *words),
-        verdict=replace(
-            report.verdict, command=_commands_to_copy(report, table, columns, reading, drawing)
-        ),
+        verdict=replace(report.verdict, command=following),
         notes=list(labelled.notes),
     )
     report.to_html(target)

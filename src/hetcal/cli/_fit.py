@@ -13,7 +13,7 @@ import typer
 
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
-from hetcal.cli._console import errors, print_json, results
+from hetcal.cli._console import errors, numbers_table, print_json, results
 from hetcal.cli._working import bar, file_size, tell, tell_line
 
 if TYPE_CHECKING:
@@ -285,12 +285,7 @@ def _check_choices(method: str, preserve: str | None) -> None:
 
 
 def _experts_table(experts: Any) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("expert")
-    for title in ("weight", "Brier alone", "± error"):
-        table.add_column(title, justify="right")
+    table = numbers_table("expert", "weight", "Brier alone", "± error")
     table.add_column("uses the model")
     for name, row in experts.iterrows():
         table.add_row(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetcal.cli import _options as options
-from hetcal.cli._console import cell, errors, print_json, results
+from hetcal.cli._console import cell, errors, numbers_table, print_json, results
 from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
@@ -281,14 +281,9 @@ def _show(
 
 
 def _show_groups(console: Any, facts: dict[str, Any]) -> None:
-    from rich.table import Table
-
     rows = [row for row in facts["groups"] if row["seen"]]
     rows.sort(key=lambda row: (row["kind"] != "all", -row["log10_evidence"]))
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("who")
-    for title in ("items", "flagged", "evidence", "labels", "accuracy z"):
-        table.add_column(title, justify="right")
+    table = numbers_table("who", "items", "flagged", "evidence", "labels", "accuracy z")
     for row in rows[:_GROUPS_SHOWN]:
         z = row["accuracy_z"]
         name = row["name"] if row["kind"] == "all" else f"{row['kind']} {row['name']}"
