@@ -11,13 +11,16 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
 from hetcal._printable import printable, printable_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 # A pipe has no width of its own; tables must not be squeezed to the 80 columns assumed for one.
 _PIPE_WIDTH = 120
@@ -55,6 +58,17 @@ def errors() -> Console:
 def cell(text: str, style: str = "") -> Text:
     """Return text from outside for one cell of a table: a line break in it is no line break."""
     return Text(printable(text, keep=""), style=style)
+
+
+def numbers_table(first: str, *titles: str, gap: int = 2) -> Table:
+    """Return an empty table: names on the left, and columns of numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", padding=(0, gap, 0, 0))
+    table.add_column(first)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
 
 
 def print_json(text: str) -> None:

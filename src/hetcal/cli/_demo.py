@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from hetcal.cli._console import progress, results
+from hetcal.cli._console import numbers_table, progress, results
 from hetcal.cli._demo_example import Example, calibrate, left_out, make_example, method_names, score
 from hetcal.cli._working import tell_line
 
@@ -83,10 +83,8 @@ def _introduction(example: Example) -> str:
 
 
 def _table(scores) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("method")
-    for title in ("Brier", "log loss", "ECE", "accuracy", "distance to truth"):
-        table.add_column(title, justify="right")
+    titles = ("Brier", "log loss", "ECE", "accuracy", "distance to truth")
+    table = numbers_table("method", *titles)
     columns = ["brier", "log_loss", "ece", "accuracy", "distance"]
     candidates = scores[scores["scope"] != "truth"]
     best = {

@@ -82,7 +82,6 @@ class Plan:
 
     pieces: list[Piece]
     schema: Any
-    n_files: int
 
     @property
     def n_rows(self) -> int:
@@ -110,7 +109,7 @@ def plan(table: str, part_rows: int) -> Plan:
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         own = {name: value for name, value in values.items() if name not in schema.names}
         pieces += _divided(str(path), sizes, part_rows, own, len(pieces))
-    return Plan(pieces, _with_folders(_one_schema(schemas), told, files), len(files))
+    return Plan(pieces, _with_folders(_one_schema(schemas), told, files))
 
 
 @contextlib.contextmanager

@@ -203,7 +203,7 @@ def _measured(items: CalibrationSet, new_output: Matrix, random_state: int) -> P
     rng = np.random.default_rng([random_state, 7])
     n, m, K = items.n_items, new_output.shape[0], items.classes.shape[0]
     found = _balance(items, new_output, np.arange(n), np.ones(m))
-    units = np.arange(n) if items.groups is None else items.groups
+    units = items.units
     members = np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
     drawn = []
     for _ in range(_N_BOOTSTRAP):
@@ -307,7 +307,7 @@ def _likeliest_prior(P: Matrix, old: Matrix, counts: Matrix) -> Matrix:
         wanted, _ = nnls(root.T, np.linalg.solve(root, 2 * slope - 1), maxiter=30 * x.shape[0])
         towards = wanted - x
         for halved in range(_MOST_HALVINGS):
-            further = x + _NEARLY_ALL * towards / 2**halved  # nobody is ruled out for ever
+            further = x + _NEARLY_ALL * towards / 2**halved  # no class is ruled out for good
             reached = _minus_log_likelihood(further, ratio, share)
             if reached < value:
                 break

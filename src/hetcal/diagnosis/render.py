@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from hetcal.diagnosis.measurements import Gain, Measurements
 from hetcal.diagnosis.sample_size import MOST_ITEMS
 from hetcal.diagnosis.snippet import HYBRID
 from hetcal.diagnosis.verdicts import (
@@ -24,7 +25,6 @@ from hetcal.diagnosis.verdicts import (
 
 if TYPE_CHECKING:
     from hetcal.diagnosis.advise import Advice
-    from hetcal.diagnosis.measurements import Gain, Measurements
 
 _WIDTH = 96
 _RULES_SHOWN = 3
@@ -307,61 +307,35 @@ def _rule(row: dict) -> str:
 def _rows(e: Measurements, advice: Advice) -> list[tuple]:
     none = float("nan")
 
-    def gain(name: str, meaning: str, p_value: float = none) -> tuple:
-        g = getattr(e, name)
-        return (name, g.value, g.low, g.high, p_value, meaning)
+    def row(name: str, meaning: str, p_value: float = none, half_width: float = none) -> tuple:
+        found = getattr(e if hasattr(e, name) else advice, name)
+        if isinstance(found, Gain):
+            return (name, found.value, found.low, found.high, p_value, meaning)
+        return (name, found, found - half_width, found + half_width, p_value, meaning)
 
-    def number(name: str, meaning: str, p_value: float = none) -> tuple:
-        return (name, getattr(e, name), none, none, p_value, meaning)
-
-    error = 1.96 * e.hh_standard_error
+    out, both = "out-of-sample gain of", "the better of both"
     return [
-        number("brier", "Brier score of the probabilities as they are"),
-        number(
-            "best_map_brier", f"Brier score of the best global map ({e.best_map}), out of sample"
-        ),
-        number("reference_brier", "Brier score of the better of both, which is to be beaten"),
-        (
-            "worthwhile",
-            advice.worthwhile,
-            none,
-            none,
-            none,
-            "smallest gain of a global map that matters",
-        ),
-        (
-            "worthwhile_locally",
-            advice.worthwhile_locally,
-            none,
-            none,
-            none,
-            "smallest gain over the better of both that matters",
-        ),
-        gain("global_gain", "out-of-sample gain of the best global map", e.global_p_value),
-        number("global_most", "largest gain of a global map that is not ruled out"),
-        number("hh_global", "global part of hidden heterogeneity", e.global_p_value),
-        gain(
-            "local_gain",
-            "out-of-sample gain of the hybrid over the better of both",
-            e.local_p_value,
-        ),
-        number("local_most", "largest gain of a local map that is not ruled out"),
-        (
+        row("brier", "Brier score of the probabilities as they are"),
+        row("best_map_brier", f"Brier score of the best global map ({e.best_map}), out of sample"),
+        row("reference_brier", f"Brier score of {both}, which is to be beaten"),
+        row("worthwhile", "smallest gain of a global map that matters"),
+        row("worthwhile_locally", f"smallest gain over {both} that matters"),
+        row("global_gain", f"{out} the best global map", e.global_p_value),
+        row("global_most", "largest gain of a global map that is not ruled out"),
+        row("hh_global", "global part of hidden heterogeneity", e.global_p_value),
+        row("local_gain", f"{out} the hybrid over {both}", e.local_p_value),
+        row("local_most", "largest gain of a local map that is not ruled out"),
+        row(
             "hh_local",
-            e.hh_local,
-            e.hh_local - error,
-            e.hh_local + error,
-            e.local_p_value,
             "local part of hidden heterogeneity",
+            e.local_p_value,
+            1.96 * e.hh_standard_error,
         ),
-        gain(
-            "retraining_gain",
-            "out-of-sample gain of a model on the features over the better of both",
-        ),
-        gain("hybrid_over_retrained", "out-of-sample gain of the hybrid over that model"),
-        gain("model_gain", "out-of-sample gain of a forest from seeing the probabilities too"),
-        number("reliance_on_model", "share of the hybrid's gain that is lost without the model"),
-        gain("doubling_gain", "out-of-sample gain of a forest from the second half of the items"),
+        row("retraining_gain", f"{out} a model on the features over {both}"),
+        row("hybrid_over_retrained", f"{out} the hybrid over that model"),
+        row("model_gain", f"{out} a forest from seeing the probabilities too"),
+        row("reliance_on_model", "share of the hybrid's gain that is lost without the model"),
+        row("doubling_gain", f"{out} a forest from the second half of the items"),
     ]
 
 

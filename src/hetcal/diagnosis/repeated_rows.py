@@ -47,8 +47,7 @@ def repeated_rows(items: CalibrationSet) -> Repetition | None:
     pairs = items.n_items * (items.n_items - 1) / 2
     if n_repeats < _TIMES_CHANCE * pairs * _coincidence(features, first):
         return None
-    units = np.arange(items.n_items) if items.groups is None else items.groups
-    kinds = np.unique(np.column_stack([row, items.codes, units]), axis=0)
+    kinds = np.unique(np.column_stack([row, items.codes, items.units]), axis=0)
     n_same = kinds.shape[0] - _n_different(kinds[:, 0], kinds[:, 1])
     return Repetition(int(n_repeats), int(n_same))
 

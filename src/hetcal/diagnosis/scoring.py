@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from hetcal._typing import Matrix
 from hetcal.diagnosis.cross_validation import Predictions
-from hetcal.metrics._scored import Scored
 from hetcal.metrics.bootstrap import resample_counts
 from hetcal.metrics.ece import ece_statistic
 from hetcal.metrics.standard_errors import mean_and_error, within_one_se
@@ -81,8 +80,7 @@ def _rows(out: Predictions, names: list[str], metric: str, sample: _Sample) -> p
 def _from_losses(out: Predictions, names: list[str], metric: str) -> _Sample:
     kept = out.scored_rows
     losses = np.stack([out.losses(name, metric)[kept] for name in names])
-    weight = None if out.items.weight is None else out.items.weight[kept]
-    units = out.units
+    weight, units = out.scored.weight, out.scored.groups
     values, errors = mean_and_error(losses, weight, units)
     best = _best(values, metric in HIGHER_IS_BETTER)
     _, difference_errors = mean_and_error(losses - losses[best], weight, units)
@@ -104,25 +102,13 @@ def _from_bootstrap(
     item = place[rows]
     # An item that is tested twice counts for half each time.
     weight = out.items.weights[rows] / out.times_tested[rows]
+    tested = replace(out.items.take(rows), weight=weight)
     statistics = [
-        ece_statistic(
-            Scored(
-                out.items.codes[rows],
-                out.stacked(name)[use],
-                weight,
-                out.items.classes,
-                np.arange(rows.shape[0]),
-                rows.shape[0],
-            )
-        )
-        for name in names
+        ece_statistic(tested.with_output(out.stacked(name)[use], "y_proba")) for name in names
     ]
-    units = out.units
     blocks = [
         np.stack([statistic(counts[item]) for statistic in statistics])
-        for counts in resample_counts(
-            np.arange(kept.shape[0]) if units is None else units, n_bootstrap, random_state
-        )
+        for counts in resample_counts(out.scored.units, n_bootstrap, random_state)
     ]
     once = np.ones((rows.shape[0], 1))
     values = np.array([statistic(once)[0] for statistic in statistics])

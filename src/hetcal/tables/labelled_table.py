@@ -82,28 +82,21 @@ class LabelledTable:
 
         return softmax(self.output, axis=1)
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Named arguments of ``fit``: the output, and weights and groups where there are any."""
-        named: dict[str, Any] = {self.roles.output_kind: self.output}
-        if self.weight is not None:
-            named["sample_weight"] = self.weight
-        if self.groups is not None:
-            named["groups"] = self.groups
-        return named
-
     @cached_property
     def items(self) -> CalibrationSet:
         """The items as a checked calibration set."""
         # Late: a mistyped column is told without waiting for scikit-learn.
         from hetcal.data import CalibrationSet
 
-        # Whoever read the table has looked at the order of the columns, and has been obeyed.
+        # The order of the columns was looked at when the table was read.
+        output: dict[str, Any] = {self.roles.output_kind: self.output}
         return CalibrationSet.check(
             self.X,
             self.y,
             classes=self.classes,
+            sample_weight=self.weight,
+            groups=self.groups,
             caller="hetcal",
             order_is_known=True,
-            **self.arguments,
+            **output,
         )
