@@ -101,7 +101,7 @@ def best_split(X, targets, weight, least):
         for cut in np.unique(X[~np.isnan(X[:, f]), f]):
             for with_missing in (False, True):
                 left = np.where(np.isnan(X[:, f]), with_missing, cut >= X[:, f])
-                if min(weight[left].sum(), weight[~left].sum()) < max(least, 1e-9):
+                if min(left.sum(), (~left).sum()) < least:
                     continue
                 gain = scatter(np.arange(len(X))) - scatter(left) - scatter(~left)
                 if gain > best[0] + 1e-9:
@@ -163,13 +163,12 @@ def test_every_item_reaches_the_leaf_that_it_grew(core, splitter, n_items):
 @pytest.mark.parametrize("splitter", ["best", "random"])
 def test_leaves_hold_enough_items(core, splitter):
     X, _, weight, _ = items()
-    forest = grown(2, {"weight": weight}, splitter=splitter, min_samples_leaf=7.5)
+    forest = grown(2, {"weight": weight}, splitter=splitter, min_samples_leaf=7)
     leaves = apply(forest, X)
     assert forest.n_leaves > 2 * forest.n_trees
     for t in range(forest.n_trees):
-        seen = forest.in_bag[t] > 0
-        held = np.bincount(leaves[seen, t], weight[seen])
-        assert held[held > 0].min() >= 7.5
+        held = np.bincount(leaves[forest.in_bag[t] > 0, t])
+        assert held[held > 0].min() >= 7
 
 
 def test_random_thresholds_are_spread_over_the_range(core):
@@ -185,20 +184,40 @@ def test_random_thresholds_are_spread_over_the_range(core):
 
 
 @pytest.mark.parametrize("splitter", ["best", "random"])
-@pytest.mark.parametrize("least", [1, 4])
 @pytest.mark.parametrize("kind", [2, 3])
-def test_weights_are_repeated_rows(core, kind, least, splitter):
-    """A row of weight 3 grows the trees that three rows of one group grow."""
+def test_weights_are_repeated_rows(core, kind, splitter):
+    """Where nothing is drawn, a row of weight 3 grows the trees that three rows grow."""
     X, y, *_ = items()
     times = np.random.default_rng(1).integers(1, 4, N)
-    engine = BinnedForest(4, min_samples_leaf=least, splitter=splitter)
+    engine = BinnedForest(4, bootstrap=False, splitter=splitter)
     y = np.minimum(y, kind - 1)
     weighted = engine.fit_classes(bin_features(X), y, kind, weight=times.astype(float))
     rows = np.repeat(np.arange(N), times)
-    repeated = engine.fit_classes(bin_features(X).take(rows), y[rows], kind, groups=rows)
-    for name in NODES[:-1]:
+    repeated = engine.fit_classes(bin_features(X).take(rows), y[rows], kind)
+    for name in ("feature", "threshold", "left", "right"):
         assert np.array_equal(getattr(weighted, name), getattr(repeated, name)), name
-    assert np.array_equal(weighted.in_bag[:, rows], repeated.in_bag)
+
+
+def test_heavy_rows_are_drawn_more_often(core):
+    """In proportion to their weights, but never so often that no tree lacks them."""
+    X, y, *_ = items()
+    weight = np.ones(N)
+    weight[0], weight[1] = 2.0, 500.0
+    engine = BinnedForest(2000 if core == "native" else 60, max_features=1, min_samples_leaf=30)
+    in_bag = engine.fit_classes(bin_features(X), y, 3, weight=weight).in_bag
+    share = weight.copy()
+    share[1] = 3 * 90 / 87  # three times the mean, itself included
+    expected = N * share / share.sum()
+    error = 5 * np.sqrt(expected / len(in_bag))
+    assert (np.abs(in_bag.mean(axis=0) - expected) < error).all()
+    assert (in_bag[:, 1] == 0).any() or core == "pure"
+    np.testing.assert_allclose(share * engine.weight_per_draw(N, weight, None), weight)
+
+
+def test_rows_of_a_group_keep_their_weights(core):
+    weight, groups = np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1])
+    per_draw = BinnedForest().weight_per_draw(3, weight, groups)
+    np.testing.assert_allclose(per_draw, [0.5, 1.5, 1.0])
 
 
 def test_groups_are_drawn_whole(core):
@@ -241,8 +260,9 @@ def test_trees_do_not_depend_on_how_the_sums_are_kept():
     """Two classes without weights are counted in packed integers, with weights in real numbers."""
     X, y, *_ = items()
     binned, y = bin_features(X), np.minimum(y, 1)
-    packed = BinnedForest(20, min_samples_leaf=1).fit_classes(binned, y, 2)
-    real = BinnedForest(20, min_samples_leaf=2).fit_classes(binned, y, 2, weight=np.full(N, 2.0))
+    engine = BinnedForest(20, bootstrap=False)
+    packed = engine.fit_classes(binned, y, 2)
+    real = engine.fit_classes(binned, y, 2, weight=np.full(N, 2.0))
     assert same_trees(packed, real)
 
 
@@ -287,7 +307,8 @@ FITTER = {
     "n_classes": 2,
     "units": np.array([0, 0, 1, 2], np.int32),
     "n_units": 3,
-    "counts": np.ones(4),
+    "up_to": np.empty(0),
+    "weight": np.ones(4),
     "max_features": 1,
     "min_samples_leaf": 1.0,
     "bootstrap": True,
@@ -312,8 +333,10 @@ FITTER = {
         ("units", np.array([0, 0, 1, 3], np.int32)),
         ("units", np.array([0, 0, -1, 2], np.int32)),
         ("n_units", 0),
-        ("counts", np.array([1.0, 0.0, 1.0, 1.0])),
-        ("counts", np.array([1.0, np.nan, 1.0, 1.0])),
+        ("up_to", np.ones(4)),
+        ("weight", np.array([1.0, 0.0, 1.0, 1.0])),
+        ("weight", np.array([1.0, np.nan, 1.0, 1.0])),
+        ("weight", np.ones(3)),
         ("max_features", 0),
         ("min_samples_leaf", np.nan),
         ("min_samples_leaf", -1.0),
@@ -333,7 +356,7 @@ def test_the_core_grows_on_any_bins():
     for splitter in (False, True):
         fitter = native().BinnedForestFitter(
             codes, edges, edges, rng.normal(size=(50, 2)), np.arange(50, dtype=np.int32), 50,
-            np.ones(50), 9, 1.0, True, splitter,
+            np.arange(1.0, 51.0), np.ones(50), 9, 1.0, True, splitter,
         )  # fmt: skip
         seeds = np.arange(4, dtype=np.uint64)
         *_, offset = fitter.grow(seeds, np.zeros((4, 50), np.uint8), 1)

@@ -15,12 +15,12 @@ class BinnedForestFitter {
     using Bins = MatrixIn<std::uint8_t>;
     using Edges = MatrixIn<float>;
     using Units = VectorIn<std::int32_t>;
-    using Counts = VectorIn<double>;
+    using Weights = VectorIn<double>;
 
     BinnedForestFitter(Bins codes, Edges low, Edges high, VectorIn<std::int32_t> labels, std::int64_t n_classes,
-                       Units units, std::int64_t n_units, Counts counts, std::int64_t max_features,
+                       Units units, std::int64_t n_units, Weights up_to, Weights weight, std::int64_t max_features,
                        double min_samples_leaf, bool bootstrap, bool random_threshold)
-        : BinnedForestFitter(codes, low, high, units, n_units, counts, max_features, min_samples_leaf, bootstrap,
+        : BinnedForestFitter(codes, low, high, units, n_units, up_to, weight, max_features, min_samples_leaf, bootstrap,
                              random_threshold) {
         kCheck.shape(labels, "labels", {data_.n_items});
         n_targets_ = kCheck.count(n_classes, "n_classes", 2);
@@ -29,9 +29,9 @@ class BinnedForestFitter {
     }
 
     BinnedForestFitter(Bins codes, Edges low, Edges high, MatrixIn<double> targets, Units units, std::int64_t n_units,
-                       Counts counts, std::int64_t max_features, double min_samples_leaf, bool bootstrap,
+                       Weights up_to, Weights weight, std::int64_t max_features, double min_samples_leaf, bool bootstrap,
                        bool random_threshold)
-        : BinnedForestFitter(codes, low, high, units, n_units, counts, max_features, min_samples_leaf, bootstrap,
+        : BinnedForestFitter(codes, low, high, units, n_units, up_to, weight, max_features, min_samples_leaf, bootstrap,
                              random_threshold) {
         n_targets_ = targets.shape(1);
         kCheck.length(n_targets_, "columns of targets", 1);
@@ -65,7 +65,7 @@ class BinnedForestFitter {
   private:
     static constexpr Checks kCheck{"BinnedForestFitter"};
 
-    BinnedForestFitter(Bins codes, Edges low, Edges high, Units units, std::int64_t n_units, Counts counts,
+    BinnedForestFitter(Bins codes, Edges low, Edges high, Units units, std::int64_t n_units, Weights up_to, Weights weight,
                        std::int64_t max_features, double min_samples_leaf, bool bootstrap, bool random_threshold) {
         data_.n_features = codes.shape(0);
         data_.n_items = codes.shape(1);
@@ -74,28 +74,30 @@ class BinnedForestFitter {
         kCheck.shape(low, "low", {data_.n_features, kMostBins});
         kCheck.shape(high, "high", {data_.n_features, kMostBins});
         kCheck.shape(units, "units", {data_.n_items});
-        kCheck.shape(counts, "counts", {data_.n_items});
-        n_units_ = kCheck.count(n_units, "n_units", 1);
-        kCheck.indices(units.data(), data_.n_items, "units", n_units_);
-        kCheck.values(counts.data(), data_.n_items, "counts", "be positive and finite",
+        kCheck.shape(weight, "weight", {data_.n_items});
+        units_.n_units = kCheck.count(n_units, "n_units", 1, data_.n_items);
+        kCheck.indices(units.data(), data_.n_items, "units", units_.n_units);
+        if (up_to.size() > 0) kCheck.shape(up_to, "up_to", {units_.n_units});
+        kCheck.values(weight.data(), data_.n_items, "weight", "be positive and finite",
                       [](double w) { return w > 0 && std::isfinite(w); });
         if (!(min_samples_leaf >= 0)) kCheck.refuse("min_samples_leaf", "be 0 or more", min_samples_leaf);
         options_ = {kCheck.count(max_features, "max_features", 1), min_samples_leaf, bootstrap, random_threshold};
         data_.codes.assign(codes.data(), codes.data() + codes.size());
         data_.low.assign(low.data(), low.data() + low.size());
         data_.high.assign(high.data(), high.data() + high.size());
-        units_.assign(units.data(), units.data() + data_.n_items);
-        counts_.assign(counts.data(), counts.data() + data_.n_items);
+        units_.unit.assign(units.data(), units.data() + data_.n_items);
+        units_.up_to.assign(up_to.data(), up_to.data() + up_to.size());
+        units_.weight.assign(weight.data(), weight.data() + data_.n_items);
     }
 
     // Whether two classes without weights fit into the fields of PackedSums, whatever is drawn.
     bool packs() const {
         if (n_targets_ != 2) return false;
-        for (double count : counts_)
-            if (count != 1.0) return false;
-        std::vector<std::size_t> size(n_units_);
-        for (std::int32_t unit : units_) ++size[unit];
-        return *std::max_element(size.begin(), size.end()) <= PackedSums::kField / n_units_;
+        for (double weight : units_.weight)
+            if (weight != 1.0) return false;
+        std::vector<std::size_t> size(units_.n_units);
+        for (std::int32_t unit : units_.unit) ++size[static_cast<std::size_t>(unit)];
+        return *std::max_element(size.begin(), size.end()) <= PackedSums::kField / units_.n_units;
     }
 
     template <class Sums>
@@ -105,17 +107,16 @@ class BinnedForestFitter {
         parallel_for(trees.size(), n_workers, [&](std::size_t t, std::size_t worker) {
             auto &grower = growers[worker];
             if (!grower)
-                grower = std::make_unique<BinnedGrower<Sums>>(data_, sums, units_.data(), n_units_, counts_.data(),
-                                                              options_);
+                grower = std::make_unique<BinnedGrower<Sums>>(data_, sums, units_, options_);
             trees[t] = grower->grow(seeds[t], in_bag + (options_.bootstrap ? t * data_.n_items : 0));
         });
     }
 
     BinnedColumns data_;
     BinnedOptions options_{};
-    std::vector<std::int32_t> units_;
-    std::size_t n_units_ = 0, n_targets_ = 0;
-    std::vector<double> counts_, targets_;
+    DrawnUnits units_;
+    std::size_t n_targets_ = 0;
+    std::vector<double> targets_;
     std::vector<std::int32_t> labels_;
 };
 
@@ -127,14 +128,14 @@ void register_binned_forest(nanobind::module_ &m) {
     using Fitter = hetcal::BinnedForestFitter;
     nb::class_<Fitter>(m, "BinnedForestFitter")
         .def(nb::init<Fitter::Bins, Fitter::Edges, Fitter::Edges, hetcal::VectorIn<std::int32_t>, std::int64_t,
-                      Fitter::Units, std::int64_t, Fitter::Counts, std::int64_t, double, bool, bool>(),
+                      Fitter::Units, std::int64_t, Fitter::Weights, Fitter::Weights, std::int64_t, double, bool, bool>(),
              nb::arg("codes"), nb::arg("low"), nb::arg("high"), nb::arg("labels").noconvert(), nb::arg("n_classes"),
-             nb::arg("units"), nb::arg("n_units"), nb::arg("counts"), nb::arg("max_features"),
+             nb::arg("units"), nb::arg("n_units"), nb::arg("up_to"), nb::arg("weight"), nb::arg("max_features"),
              nb::arg("min_samples_leaf"), nb::arg("bootstrap"), nb::arg("random_threshold"))
         .def(nb::init<Fitter::Bins, Fitter::Edges, Fitter::Edges, hetcal::MatrixIn<double>, Fitter::Units,
-                      std::int64_t, Fitter::Counts, std::int64_t, double, bool, bool>(),
+                      std::int64_t, Fitter::Weights, Fitter::Weights, std::int64_t, double, bool, bool>(),
              nb::arg("codes"), nb::arg("low"), nb::arg("high"), nb::arg("targets").noconvert(), nb::arg("units"),
-             nb::arg("n_units"), nb::arg("counts"), nb::arg("max_features"), nb::arg("min_samples_leaf"),
+             nb::arg("n_units"), nb::arg("up_to"), nb::arg("weight"), nb::arg("max_features"), nb::arg("min_samples_leaf"),
              nb::arg("bootstrap"), nb::arg("random_threshold"))
         .def("grow", &Fitter::grow, nb::arg("seeds"), nb::arg("in_bag").noconvert(), nb::arg("n_jobs"));
 }

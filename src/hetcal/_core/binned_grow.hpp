@@ -32,19 +32,31 @@ struct BinnedColumns {
 
 struct BinnedOptions {
     std::size_t max_features;
-    double min_samples_leaf;  // items that a leaf must hold, each counted by its weight
+    double min_samples_leaf;  // items that a leaf must hold
     bool bootstrap;
     bool random_threshold;  // one random threshold per feature instead of the best
+};
+
+// What is drawn: rows, or groups of rows.
+struct DrawnUnits {
+    std::size_t n_units = 0;
+    std::vector<std::int32_t> unit;  // of each row
+    std::vector<double> up_to;       // sum of the units' shares in the draw up to each; empty where all have the same
+    std::vector<double> weight;      // of each row, whenever it is drawn
+
+    std::size_t draw(std::uint64_t seed, std::uint64_t place) const {
+        if (up_to.empty()) return random_below(seed, place, n_units);
+        const double drawn = random_unit(seed, place) * up_to.back();
+        const auto found = std::upper_bound(up_to.begin(), up_to.end(), drawn) - up_to.begin();
+        return std::min(static_cast<std::size_t>(found), n_units - 1);
+    }
 };
 
 template <class Sums>
 class BinnedGrower {
   public:
-    // `unit` numbers what is drawn together (rows or groups), below n_units; `count` is the weight of each item.
-    BinnedGrower(const BinnedColumns &data, const Sums &sums, const std::int32_t *unit, std::size_t n_units,
-                 const double *count, const BinnedOptions &options)
-        : data_(data), sums_(sums), unit_(unit), n_units_(n_units), count_(count), options_(options),
-          unit_times_(n_units), times_(data.n_items), codes_(data.n_items), moved_(data.n_items),
+    BinnedGrower(const BinnedColumns &data, const Sums &sums, const DrawnUnits &units, const BinnedOptions &options)
+        : data_(data), sums_(sums), units_(units), options_(options), unit_times_(units.n_units), times_(data.n_items), codes_(data.n_items), moved_(data.n_items),
           histogram_(256 * sums.size()), total_(sums.size()), left_(sums.size()), missing_(sums.size()),
           joined_(sums.size()), order_(data.n_features), picks_(data.n_features) {
         for (std::size_t f = 0; f < order_.size(); ++f) order_[f] = static_cast<std::uint32_t>(f);
@@ -94,10 +106,10 @@ class BinnedGrower {
     void draw_items(std::uint64_t seed, std::uint8_t *in_bag) {
         std::fill(unit_times_.begin(), unit_times_.end(), options_.bootstrap ? 0u : 1u);
         if (options_.bootstrap)
-            for (std::size_t draw = 0; draw < n_units_; ++draw) ++unit_times_[random_below(seed, draw, n_units_)];
+            for (std::size_t place = 0; place < units_.n_units; ++place) ++unit_times_[units_.draw(seed, place)];
         items_.clear();
         for (std::size_t i = 0; i < data_.n_items; ++i) {
-            times_[i] = unit_times_[unit_[i]];
+            times_[i] = unit_times_[static_cast<std::size_t>(units_.unit[i])];
             if (options_.bootstrap) in_bag[i] = static_cast<std::uint8_t>(std::min<std::uint32_t>(times_[i], 255));
             if (times_[i] > 0) items_.push_back(static_cast<std::uint32_t>(i));
         }
@@ -106,7 +118,7 @@ class BinnedGrower {
     void enter_node(std::size_t start, std::size_t end) {
         items_here_ = items_.data() + start;
         n_here_ = end - start;
-        sums_.enter({times_.data(), count_}, items_here_, n_here_);
+        sums_.enter({times_.data(), units_.weight.data()}, items_here_, n_here_);
         std::fill(total_.begin(), total_.end(), Value(0));
         for (std::size_t p = 0; p < n_here_; ++p) sums_.add(p, total_.data());
     }
@@ -222,30 +234,32 @@ class BinnedGrower {
 
     // The threshold between two bins, left_ being what lies to its left; missing values go right, or left.
     void consider(std::size_t f, std::uint32_t before, std::uint32_t after, const Value *missing, Split &best) {
-        const double threshold = data_.highest(f, before) / 2.0 + data_.lowest(f, after) / 2.0;
-        if (missing == nullptr) {
+        auto split_with = [&](double score, bool missing_left) {
+            const double threshold = data_.highest(f, before) / 2.0 + data_.lowest(f, after) / 2.0;
+            best = {static_cast<std::int32_t>(f), before, threshold, score, missing_left};
+        };
+        const double score = sums_.score(left_.data(), total_.data());
+        if (score > best.score && large_enough(left_.data())) {
             // A value that was never missing here goes, when it is, where most items go.
             const double n_left = sums_.count(left_.data());
-            keep_better({static_cast<std::int32_t>(f), before, threshold, 0.0,
-                         n_left > sums_.count(total_.data()) - n_left}, left_.data(), best);
-            return;
+            split_with(score, missing == nullptr && n_left > sums_.count(total_.data()) - n_left);
         }
-        keep_better({static_cast<std::int32_t>(f), before, threshold, 0.0, false}, left_.data(), best);
+        if (missing == nullptr) return;
         for (std::size_t j = 0; j < left_.size(); ++j) joined_[j] = left_[j] + missing[j];
-        keep_better({static_cast<std::int32_t>(f), before, threshold, 0.0, true}, joined_.data(), best);
+        const double other = sums_.score(joined_.data(), total_.data());
+        if (other > best.score && large_enough(joined_.data())) split_with(other, true);
     }
 
     // All that is known to the left, all that is missing to the right.
     void consider_missing(std::size_t f, std::uint32_t last, Split &best) {
-        keep_better({static_cast<std::int32_t>(f), last, std::numeric_limits<double>::infinity(), 0.0, false},
-                    left_.data(), best);
+        const double score = sums_.score(left_.data(), total_.data());
+        if (score > best.score && large_enough(left_.data()))
+            best = {static_cast<std::int32_t>(f), last, std::numeric_limits<double>::infinity(), score, false};
     }
 
-    void keep_better(Split split, const Value *left, Split &best) const {
-        split.score = sums_.score(left, total_.data());
-        if (!(split.score > best.score)) return;
+    bool large_enough(const Value *left) const {
         const double n_left = sums_.count(left), least = options_.min_samples_leaf;
-        if (n_left >= least && sums_.count(total_.data()) - n_left >= least) best = split;
+        return n_left >= least && sums_.count(total_.data()) - n_left >= least;
     }
 
     static bool occurs_twice(const std::uint64_t *words) {
@@ -266,9 +280,7 @@ class BinnedGrower {
 
     const BinnedColumns &data_;
     Sums sums_;
-    const std::int32_t *unit_;
-    std::size_t n_units_;
-    const double *count_;
+    const DrawnUnits &units_;
     BinnedOptions options_;
 
     std::vector<std::uint32_t> unit_times_, times_, items_;

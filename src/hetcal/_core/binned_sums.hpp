@@ -11,10 +11,10 @@
 
 namespace hetcal {
 
-// The items that a tree drew: how often, the weight of each (the number of items that it stands for), and its target.
+// The items that a tree drew: how often, and what each of the draws weighs.
 struct DrawnItems {
     const std::uint32_t *times;
-    const double *count;
+    const double *weight;
 };
 
 // Two classes without weights: 21 bits each for the second class's weight, all weight, and the number of items.
@@ -76,19 +76,16 @@ class RealSums {
   protected:
     void gather(const DrawnItems &drawn, const std::uint32_t *items, std::size_t n) {
         weight_.resize(n);
-        count_.resize(n);
-        for (std::size_t p = 0; p < n; ++p) {
-            count_[p] = drawn.count[items[p]];
-            weight_[p] = count_[p] * static_cast<double>(drawn.times[items[p]]);
-        }
+        for (std::size_t p = 0; p < n; ++p)
+            weight_[p] = drawn.weight[items[p]] * static_cast<double>(drawn.times[items[p]]);
     }
     void add_weight(std::size_t p, Value *sum) const {
         sum[n_targets_] += weight_[p];
-        sum[n_targets_ + 1] += count_[p];
+        sum[n_targets_ + 1] += 1.0;
     }
 
     std::size_t n_targets_;
-    std::vector<double> weight_, count_;  // of the node's items
+    std::vector<double> weight_;  // of the node's items
 };
 
 // Classes: an item adds its weight to one of them. With two classes the second says it all.

@@ -27,7 +27,7 @@ class _Split(NamedTuple):
 
 @dataclass(frozen=True)
 class _Items:
-    """What a tree grows on; sums have a column per target, then weights, then counts of items."""
+    """What a tree grows on; sums have a column per target, then weights, then ones."""
 
     codes: NDArray[np.uint8]
     low: Matrix
@@ -41,18 +41,18 @@ class _Items:
 
 def grow_tree(given: tuple[Any, ...], seed: int, in_bag: NDArray[np.uint8]) -> tuple[Any, ...]:
     """Grow one tree; arguments and results as those of the core's ``BinnedForestFitter``."""
-    codes, low, high, *targets = given[:-7]
-    units, n_units, counts, max_features, min_samples_leaf, bootstrap, random_threshold = given[-7:]
+    codes, low, high, *targets = given[:-8]
+    units, n_units, up_to, weight, *options, bootstrap, random_threshold = given[-8:]
     times = np.ones(len(units))
     if bootstrap:
-        drawn = [random_below(seed, draw, n_units) for draw in range(n_units)]
+        drawn = [_draw(seed, place, n_units, up_to) for place in range(n_units)]
         times = np.bincount(drawn, minlength=n_units)[units]
         in_bag[0] = np.minimum(times, 255)
     values = targets[0] if len(targets) == 1 else _one_hot(*targets)
-    weight = counts * times
-    sums = np.column_stack([weight[:, None] * values, weight, counts])
+    weight = weight * times
+    sums = np.column_stack([weight[:, None] * values, weight, np.ones(len(units))])
     edges = low.astype(np.float64), high.astype(np.float64)
-    items = _Items(codes, *edges, sums, values, max_features, min_samples_leaf, random_threshold)
+    items = _Items(codes, *edges, sums, values, *options, random_threshold)
     nodes: list[tuple[int, float, int, int, int]] = []
     _grow_node(items, np.flatnonzero(times), _random_bits(seed, _ROOT), nodes)
     feature, threshold, left, right, missing_left = zip(*nodes, strict=True)
@@ -66,9 +66,19 @@ def grow_tree(given: tuple[Any, ...], seed: int, in_bag: NDArray[np.uint8]) -> t
     )
 
 
-def random_below(key: int, place: int, n: int) -> int:
-    """Return a whole number in [0, n)."""
+def _random_below(key: int, place: int, n: int) -> int:
     return ((_random_bits(key, place) >> 32) * n) >> 32
+
+
+def _random_unit(key: int, place: int) -> float:
+    return (_random_bits(key, place) >> 11) * 2.0**-53
+
+
+def _draw(seed: int, place: int, n_units: int, up_to: Vector) -> int:
+    if not len(up_to):
+        return _random_below(seed, place, n_units)
+    drawn = _random_unit(seed, place) * up_to[-1]
+    return min(int(np.searchsorted(up_to, drawn, side="right")), n_units - 1)
 
 
 def _random_bits(key: int, place: int) -> int:
@@ -114,7 +124,7 @@ def _find_split(items: _Items, rows: NDArray[np.int64], key: int) -> _Split | No
     for seen in range(len(order)):
         if seen >= items.max_features and found:
             break
-        pick = seen + random_below(key, seen, len(order) - seen)
+        pick = seen + _random_below(key, seen, len(order) - seen)
         order[[seen, pick]] = order[[pick, seen]]
         f = int(order[seen])
         code = items.codes[f, rows]
@@ -153,7 +163,7 @@ def _random_threshold(
     missing = _summed(sums[code == MISSING]) if len(known) < len(code) else None
     smallest, largest = known.min(), known.max()
     start, end = items.low[f, smallest], items.high[f, largest]
-    drawn = start + ((_random_bits(key, _THRESHOLD + f) >> 11) * 2.0**-53) * (end - start)
+    drawn = start + _random_unit(key, _THRESHOLD + f) * (end - start)
     above = np.searchsorted(items.high[f, smallest:largest], drawn, side="right")
     last = max(int(smallest) + int(above), int(smallest) + 1) - 1
     left = _summed(sums[(code <= last)])

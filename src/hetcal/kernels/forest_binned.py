@@ -27,6 +27,8 @@ from hetcal.kernels.forest_model import Forest, assemble
 from hetcal.kernels.parallel import n_threads, n_workers, pieces, spread
 
 _ITEMS_PER_CALL = 3_000_000  # trees x items between two chances to interrupt
+# A unit is drawn at most so many times as often as the mean, so that one tree in 20 lacks it.
+_MOST_OFTEN, _CAPPED = 3.0, 20
 _WORTH_SPREADING = 10_000_000  # trees x items: a second of work, far more than it takes to send it
 
 
@@ -41,11 +43,12 @@ class BinnedForest:
     max_features : {"sqrt", "log2"}, int, float or None
         Features that a node looks at, as in :class:`sklearn.ensemble.RandomForestClassifier`.
     min_samples_leaf : float
-        Items that a leaf must hold; an item counts by its weight, however often it was drawn.
+        Items that a leaf must hold, however often each was drawn.
     splitter : {"best", "random"}
         Best threshold of each feature (random forest), or one random threshold each (extra-trees).
     bootstrap : bool
-        Whether each tree draws as many items, or groups, as there are, with replacement.
+        Whether each tree draws as many items, or groups, as there are, with replacement; the
+        heavier, the more often.
     random_state : int
     n_jobs : int, optional
         Threads; the result does not depend on it.
@@ -91,7 +94,7 @@ class BinnedForest:
             Class of each item, in [0, n_classes).
         n_classes : int
         weight : ndarray of shape (n_items,), optional
-            How many items each row stands for; more than 0.
+            How many items each row stands for; more than 0. Heavy rows are drawn more often.
         groups : ndarray of shape (n_items,), optional
             Group numbers 0..G-1. Trees draw whole groups, so that a group is in bag or out of bag.
         """
@@ -125,18 +128,12 @@ class BinnedForest:
         weight: Vector | None,
         groups: NDArray[np.int64] | None,
     ) -> Forest:
-        n = binned.n_items
-        counts = np.ones(n) if weight is None else np.require(weight, np.float64, ["C", "A"])
-        check_length("BinnedForest", "weight", counts, n)
-        positive = bool((counts > 0).all() and np.isfinite(counts).all())
-        expect(positive, "BinnedForest", "weight must be positive and finite", "others")
-        units = np.arange(n) if groups is None else np.asarray(groups)
-        check_length("BinnedForest", "groups", units, n)
-        check_indices("BinnedForest", "groups", units, n)
+        units, up_to, per_draw = self._units(binned.n_items, weight, groups)
         settings = (
             units.astype(np.int32),
             int(units.max()) + 1,
-            counts,
+            up_to,
+            per_draw,
             resolve_max_features(self.max_features, binned.n_features),
             float(self.min_samples_leaf),
             bool(self.bootstrap),
@@ -146,6 +143,38 @@ class BinnedForest:
         rng = np.random.default_rng(self.random_state)
         seeds = rng.integers(2**64, size=self.n_estimators, dtype=np.uint64)
         return self._grow(given, seeds, binned.n_features)
+
+    def weight_per_draw(
+        self, n_items: int, weight: Vector | None, groups: NDArray[np.int64] | None
+    ) -> Vector:
+        """Return what a row counts in a tree each time it is drawn.
+
+        Where rows are drawn in proportion to their weights that is 1. Rows of a group are drawn
+        together and differ in what they count; and a row is drawn at most three times as often as
+        others, lest it be out of bag nowhere.
+        """
+        return self._units(n_items, weight, groups)[2]
+
+    def _units(
+        self, n: int, weight: Vector | None, groups: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.int64], Vector, Vector]:
+        """Return what is drawn together, cumulative shares in the draw (or none), and weights."""
+        units = np.arange(n) if groups is None else np.asarray(groups)
+        check_length("BinnedForest", "groups", units, n)
+        check_indices("BinnedForest", "groups", units, n)
+        if weight is None:
+            return units, np.empty(0), np.ones(n)
+        weight = np.require(weight, np.float64, ["C", "A"])
+        check_length("BinnedForest", "weight", weight, n)
+        positive = bool((weight > 0).all() and np.isfinite(weight).all())
+        expect(positive, "BinnedForest", "weight must be positive and finite", "others")
+        if not self.bootstrap:
+            return units, np.empty(0), weight
+        mean = np.bincount(units, weight) / np.maximum(np.bincount(units), 1)
+        share = mean
+        for _ in range(_CAPPED):  # what is cut off lowers the mean
+            share = np.minimum(mean, _MOST_OFTEN * share.mean())
+        return units, np.cumsum(share), weight / share[units]
 
     def _grow(self, given: tuple[Any, ...], seeds: NDArray[np.uint64], n_features: int) -> Forest:
         """Grow the trees, here or by the workers that the user named."""
