@@ -74,6 +74,15 @@ def test_many_values_share_bins_of_about_equal_size():
     assert (high[:-1] < low[1:]).all()
 
 
+def test_rounded_values_stay_in_their_bins():
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    X[::7, 1] = np.nan
+    rounded = bin_features(X).rounded()
+    assert np.array_equal(np.isnan(rounded), np.isnan(X))
+    assert np.nanmax(np.abs(rounded - X)[np.abs(X) < 2]) < 0.05
+    assert len(np.unique(rounded[:, 0])) == 255
+
+
 def test_a_part_keeps_the_bins_and_columns_can_be_joined():
     X, *_ = items()
     binned = bin_features(X)

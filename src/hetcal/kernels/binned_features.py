@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal._typing import Rows
+from hetcal._typing import Matrix, Rows
 from hetcal.kernels._checks import expect
 
 MOST_BINS = 255
@@ -50,6 +50,12 @@ class BinnedFeatures:
     def take(self, rows: Rows) -> BinnedFeatures:
         """Return some of the items, in the same bins."""
         return BinnedFeatures(np.ascontiguousarray(self.codes[:, rows]), self.low, self.high)
+
+    def rounded(self) -> Matrix:
+        """Return the middle of each value's bin, shape (n_items, n_features); NaN where missing."""
+        middle = np.full((self.n_features, MISSING + 1), np.nan)
+        middle[:, :MOST_BINS] = self.low / 2.0 + self.high / 2.0
+        return np.take_along_axis(middle, self.codes.astype(np.intp), axis=1).T
 
     def beside(self, other: BinnedFeatures) -> BinnedFeatures:
         """Return the features of both, these first; the items are the same."""
