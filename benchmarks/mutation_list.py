@@ -215,7 +215,7 @@ _LEAKS = [
     _bug(
         "leak: trees that have seen the item vote (proximity)",
         "out_of_sample",
-        "self._votes(*kernel.out_of_bag_pair(self.forest_, self.leaves_))",
+        "self._votes(*pair)",
         "self._votes(self.index_, kernel.queries_from_leaves(self.leaves_))",
         "test_an_items_own_label_does_not_reach_its_out_of_sample_prediction",
     ),
@@ -1008,11 +1008,11 @@ _FITTING = [
         "test_support_grows_as_fast_as_it_was_seen_to",
     ),
     _bug(
-        "support: share of items instead of weight",
-        "_support_without_fold",
-        "items.counts[train].sum() / items.counts.sum()",
-        "train.shape[0] / items.n_items",
-        "test_support_without_a_fold_knows_its_share_of_weight",
+        "support: scaled without its own vote, not its group's",
+        "without_own",
+        "np.bincount(groups, weight)[groups]",
+        "weight",
+        "test_support_without_a_group_is_scaled_by_the_weight_that_was_left",
     ),
 ]
 

@@ -8,8 +8,7 @@ from sklearn.base import BaseEstimator
 
 from hetcal import TemperatureScaling, get_calibrator
 from hetcal.calibration.fitting import cross_fitted, fitted_to, out_of_sample_proba
-from hetcal.calibration.hybrid.forests import ProximityFamily
-from hetcal.calibration.out_of_sample_support import support_of_new_groups
+from hetcal.calibration.out_of_sample_support import support_of_new_groups, without_own
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_hidden_heterogeneity
 
@@ -128,9 +127,10 @@ def test_support_grows_as_fast_as_it_was_seen_to(power):
     np.testing.assert_allclose(found[away], base[away], rtol=0.01)
 
 
-def test_support_without_a_fold_knows_its_share_of_weight():
-    weight = np.where(np.arange(60) < 20, 8.0, 1.0)
-    items = items_of(sample_weight=weight)
-    folds = Folds((np.arange(60) < 20).astype(np.int64))
-    _, share = ProximityFamily(n_estimators=2)._support_without_fold(items, folds)
-    np.testing.assert_allclose(share, np.where(weight > 1, 0.2, 0.8))
+def test_support_without_a_group_is_scaled_by_the_weight_that_was_left():
+    weight = np.where(np.arange(6) < 2, 2.0, 1.0)
+    groups = np.array([0, 1, 0, 2, 2, 3])
+    np.testing.assert_allclose(
+        without_own(np.ones(6), weight, groups), 8 / np.array([5.0, 6.0, 5.0, 6.0, 6.0, 7.0])
+    )
+    np.testing.assert_allclose(without_own(np.ones(6), None), 6 / 5)

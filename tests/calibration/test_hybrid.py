@@ -41,7 +41,7 @@ def test_rows_are_probabilities_and_both_calls_agree(n_classes):
 def test_shuffled_labels_give_local_experts_no_weight():
     # Labels drawn without regard to x: whatever a local expert finds is noise.
     local = []
-    for seed in range(4):
+    for seed in range(8):
         data = make_hidden_heterogeneity(600, heterogeneity=0.9, random_state=seed)
         y = np.random.default_rng(seed).permutation(data.y)
         hybrid = HybridCalibrator(n_estimators=60).fit(data.X, y, y_proba=data.y_proba)

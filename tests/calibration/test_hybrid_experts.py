@@ -84,20 +84,23 @@ def test_an_items_own_label_does_not_reach_its_out_of_sample_prediction(family, 
         np.testing.assert_allclose(one[7], two[7], atol=slack)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_kernel_leaves_one_out_exactly(weighted, monkeypatch):
+def test_kernel_leaves_items_and_groups_out_exactly(weighted, grouped, monkeypatch):
     monkeypatch.setattr(kernel_machine, "_WIDTHS", (1.0,))
     monkeypatch.setattr(kernel_machine, "_RIDGES", (0.3,))
     monkeypatch.setattr(kernel_machine, "_JITTER", 1e-10)
+    monkeypatch.setattr(kernel_machine, "_LARGEST_SHARE", 1.0)
     rng = np.random.default_rng(0)
     weight = rng.integers(1, 4, 40).astype(float) if weighted else np.ones(40)
-    items = items_of(40, 2, sample_weight=weight)
+    groups = rng.integers(0, 15, 40) if grouped else None
+    items = items_of(40, 2, sample_weight=weight, groups=groups)
     family = KernelFamily(with_model=False).fit(items)
     Z = family.space_.transform(items.features(), items.scores)
     K = np.exp(-family.width_ * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
     start = family.frequencies_
     for i in range(5):
-        rest = np.arange(40) != i
+        rest = np.arange(40) != i if groups is None else groups != groups[i]
         gram = K[np.ix_(rest, rest)] + 0.3 * np.diag(1 / weight[rest])
         value = start + K[i, rest] @ np.linalg.solve(gram, items.onehot[rest] - start)
         naive = np.maximum(value, 1e-4) ** 2

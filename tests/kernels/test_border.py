@@ -395,9 +395,13 @@ def compiled_calls():
     n_trees, ones = np.full(N, float(TREES)), np.ones(N)
     nodes = [getattr(forest, name) for name in ("feature", "threshold", "left", "right")]
     nodes += [forest.missing_left, forest.leaf_index, forest.tree_offset, 3]
-    packed, rows = forest.packed, (leaves, n_trees, np.arange(N, dtype=np.int32))
+    places = np.arange(N, dtype=np.int32)
+    packed, rows = forest.packed, (leaves, n_trees, places, places // 2)
     fitter = core.ForestFitter(Z.astype(np.float32), CODES, K, 1, 1, True, False)
     bins = (Z.T > 0).astype(np.uint8)
+    edges = np.zeros((3, 255), np.float32), np.ones((3, 255), np.float32)
+    drawn = places // 2, N // 2, np.arange(1.0, N // 2 + 1), ones, 2, 1.0, True, True
+    binned = [bins, *edges, CODES, K, *drawn]
     grown = np.zeros((2, 3), np.int32), np.zeros((2, 3), np.uint8), np.zeros((2, N), np.int32)
     hoods = HOODS["indptr"], HOODS["indices"]
     scored = *np.empty((2, 1, 2)), np.zeros((1, 2), np.int64), np.empty((1, len(hoods[1]), K))
@@ -437,6 +441,12 @@ def compiled_calls():
         "pool_adjacent_violators": (core.pool_adjacent_violators, [Z[:, 0].copy(), ones, ones * 1]),
         "ForestFitter": (core.ForestFitter, [Z.astype(np.float32), CODES, K, 1, 1, True, False]),
         "grow": (fitter.grow, [seeds, np.empty((3, N), np.uint8), 2]),
+        "BinnedForestFitter": (core.BinnedForestFitter, binned),
+        "BinnedForestFitter, values": (core.BinnedForestFitter, [bins, *edges, Z, *drawn]),
+        "grow, binned": (
+            core.BinnedForestFitter(*binned).grow,
+            [seeds.astype(np.uint64), np.empty((3, N), np.uint8), 2],
+        ),
         "grow_boosted_trees": (
             core.grow_boosted_trees,
             [bins, np.arange(3, dtype=np.int32), *np.ones((2, 2, N)), 2, 1.0, 0.0, *grown, 2],
@@ -452,6 +462,7 @@ def compiled_calls():
 CALLS = [
     *("PackedForest", "apply", "vote_dense", "vote_sparse", "leaf_mass_dense", "leaf_mass_sparse"),
     *("LeafIndex", "from_leaves", "vote", "nearest", "pairwise", "pool_adjacent_violators"),
+    *("BinnedForestFitter", "BinnedForestFitter, values", "grow, binned"),
     *("ForestFitter", "grow", "grow_boosted_trees", "add_boosted_leaves", "local_forest_scores"),
 ]
 
@@ -496,8 +507,9 @@ def test_every_compiled_function_is_called():
         for function, arguments in compiled_calls().values():
             function(*arguments)
     public = {name for name in dir(native()) if not name.startswith("_")}
+    called = {name.split(",")[0] for name in CALLS}
     inside = {"apply", "vote_dense", "vote_sparse", "from_leaves", "vote", "nearest", "pairwise"}
-    assert public == set(CALLS) - inside - {"grow"}
+    assert public == called - inside - {"grow"}
 
 
 @needs_core

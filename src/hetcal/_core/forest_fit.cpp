@@ -42,24 +42,16 @@ class ForestFitter {
         check.aligned(seeds, "seeds");
         if (options_.bootstrap) check.shape(in_bag, "in_bag", {n_trees, labels_.size()});
         std::vector<GrownTree> trees(n_trees);
-        GrownTree all;
-        std::vector<std::int64_t> offset{0};
+        JoinedTrees joined;
         {
             nb::gil_scoped_release release;
             if (narrow_)
                 grow_all(*narrow_, seeds.data(), in_bag.data(), n_workers, trees);
             else
                 grow_all(*wide_, seeds.data(), in_bag.data(), n_workers, trees);
-            for (GrownTree &tree : trees) {
-                check.length(all.feature.size() + tree.feature.size(), "nodes of all trees", 0);
-                append(all, tree, static_cast<std::int32_t>(offset.back()));
-                offset.push_back(offset.back() + static_cast<std::int64_t>(tree.feature.size()));
-                tree = GrownTree();
-            }
+            joined.join(check, trees);
         }
-        return nb::make_tuple(to_numpy(std::move(all.feature)), to_numpy(std::move(all.threshold)),
-                              to_numpy(std::move(all.left)), to_numpy(std::move(all.right)),
-                              to_numpy(std::move(all.missing_left)), to_numpy(std::move(offset)));
+        return joined.to_python();
     }
 
   private:
@@ -93,14 +85,6 @@ class ForestFitter {
                     options_);
             trees[t] = grower->grow(seeds[t], in_bag + (options_.bootstrap ? t * labels_.size() : 0));
         });
-    }
-
-    static void append(GrownTree &all, const GrownTree &tree, std::int32_t offset) {
-        all.feature.insert(all.feature.end(), tree.feature.begin(), tree.feature.end());
-        all.threshold.insert(all.threshold.end(), tree.threshold.begin(), tree.threshold.end());
-        all.missing_left.insert(all.missing_left.end(), tree.missing_left.begin(), tree.missing_left.end());
-        for (std::int32_t child : tree.left) all.left.push_back(child < 0 ? -1 : child + offset);
-        for (std::int32_t child : tree.right) all.right.push_back(child < 0 ? -1 : child + offset);
     }
 
     std::vector<std::int32_t> labels_;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "grown_tree.hpp"
 #include "rank_codes.hpp"
 #include "sklearn_random.hpp"
 
@@ -20,13 +21,6 @@ struct GrowOptions {
     std::uint32_t min_samples_leaf;
     bool bootstrap;
     bool random_threshold;  // extra-trees: one random threshold per feature instead of the best
-};
-
-// A grown tree in depth-first order; children are indices within the tree, -1 at leaves.
-struct GrownTree {
-    std::vector<std::int32_t> feature, left, right;
-    std::vector<double> threshold;
-    std::vector<std::uint8_t> missing_left;
 };
 
 template <class Code>
@@ -77,17 +71,11 @@ class TreeGrower {
                 middle = partition(split);
                 if (!improves_enough(split)) split.feature = -1;
             }
-            tree.left.push_back(-1);
-            tree.right.push_back(-1);
             if (split.feature < 0) {
-                tree.feature.push_back(-2);
-                tree.threshold.push_back(-2.0);
-                tree.missing_left.push_back(0);
+                tree.add(-2, -2.0, false);
                 continue;
             }
-            tree.feature.push_back(split.feature);
-            tree.threshold.push_back(split.threshold);
-            tree.missing_left.push_back(middle - node.start > node.end - middle);
+            tree.add(split.feature, split.threshold, middle - node.start > node.end - middle);
             stack.push_back({middle, node.end, known, id, false});
             stack.push_back({node.start, middle, known, id, true});
         }

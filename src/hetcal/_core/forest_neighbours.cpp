@@ -104,7 +104,8 @@ class LeafIndex {
 // The rows of a call, and the index that they are compared with.
 struct Rows {
     Rows(const Checks &check, const LeafIndex &index, const MatrixIn<std::int32_t> &leaves,
-         const VectorIn<double> &denominator, const std::optional<VectorIn<std::int32_t>> &left_out)
+         const VectorIn<double> &denominator, const std::optional<VectorIn<std::int32_t>> &left_out,
+         const std::optional<VectorIn<std::int32_t>> &groups)
         : index(index), leaves(leaves.data()), n_rows(leaves.shape(0)), n_trees(leaves.shape(1)),
           denominator(denominator.data()), left_out(left_out ? left_out->data() : nullptr) {
         check.aligned(leaves, "leaves");
@@ -115,17 +116,42 @@ struct Rows {
         if (!left_out) return;
         check.shape(*left_out, "left_out", {n_rows});
         check.indices(left_out->data(), n_rows, "left_out", index.n_items, true);
+        if (!groups) return;
+        check.shape(*groups, "groups", {index.n_items});
+        check.indices(groups->data(), index.n_items, "groups", index.n_items);
+        list_members(groups->data());
     }
 
     const LeafIndex &index;
     const std::int32_t *leaves;  // n_rows x n_trees, negative: this tree does not count for the row
     std::size_t n_rows, n_trees;
     const double *denominator;     // one per row
-    const std::int32_t *left_out;  // the item that each row must not see (negative: none), or null
+    const std::int32_t *left_out;  // the item, or group of items, that each row must not see (negative: none), or null
+
+    // Calls visit(item) for every item that a row must not see.
+    template <class Visit>
+    void each_left_out(std::size_t row, Visit visit) const {
+        if (left_out == nullptr || left_out[row] < 0) return;
+        const std::size_t number = static_cast<std::size_t>(left_out[row]);
+        if (group_start_.empty()) return visit(number);
+        for (std::size_t m = group_start_[number]; m < group_start_[number + 1]; ++m) visit(members_[m]);
+    }
 
     double similarity(double count, std::size_t row, std::size_t item) const {
         return count / (index.n_trees.empty() ? denominator[row] : index.n_trees[item]);
     }
+
+  private:
+    void list_members(const std::int32_t *group) {
+        group_start_.assign(index.n_items + 2, 0);  // one ahead, so that filling moves each start to its place
+        members_.resize(index.n_items);
+        for (std::size_t i = 0; i < index.n_items; ++i) ++group_start_[static_cast<std::size_t>(group[i]) + 2];
+        for (std::size_t g = 2; g < group_start_.size(); ++g) group_start_[g] += group_start_[g - 1];
+        for (std::size_t i = 0; i < index.n_items; ++i)
+            members_[group_start_[static_cast<std::size_t>(group[i]) + 1]++] = i;
+    }
+
+    std::vector<std::size_t> group_start_, members_;  // the items of each group; empty where items stand alone
 };
 
 // How many leaves one row shares with each item, in a Count that holds the number of trees.
@@ -156,7 +182,7 @@ class SharedLeaves {
             for (std::int64_t e = index.lists.indptr[l]; e < index.lists.indptr[l + 1]; ++e) ++counts_[items[e]];
         }
         if (!sets_.empty()) count_sets();
-        if (rows_.left_out != nullptr && rows_.left_out[r] >= 0) counts_[rows_.left_out[r]] = 0;
+        rows_.each_left_out(r, [&](std::size_t item) { counts_[item] = 0; });
         return counts_.data();
     }
 
@@ -347,7 +373,7 @@ void with_count_type(const Rows &rows, Run run) {
 
 #define HETCAL_ROW_ARGUMENTS                                                                  \
     const LeafIndex &index, MatrixIn<std::int32_t> leaves, VectorIn<double> denominator,      \
-        std::optional<VectorIn<std::int32_t>> left_out
+        std::optional<VectorIn<std::int32_t>> left_out, std::optional<VectorIn<std::int32_t>> groups
 
 // Votes of the items with similarity >= threshold[row] (the nearest where none is), weight * similarity ** power.
 // sums[row] = (sum of weight * similarity, sum of squared votes). Without `weight` every item has 1.
@@ -358,7 +384,7 @@ void neighbour_vote(HETCAL_ROW_ARGUMENTS, VectorIn<std::int32_t> labels, std::op
     const std::size_t n_workers = check.count(n_jobs, "n_jobs", 1);
     const std::size_t n_voters = check.count(n_neighbours, "n_neighbours");
     nb::gil_scoped_release release;
-    const Rows rows(check, index, leaves, denominator, left_out);
+    const Rows rows(check, index, leaves, denominator, left_out, groups);
     check.shape(labels, "labels", {index.n_items});
     check.indices(labels.data(), index.n_items, "labels", votes.shape(1));
     if (weight) check.shape(*weight, "weight", {index.n_items});
@@ -378,7 +404,7 @@ void nearest_items(HETCAL_ROW_ARGUMENTS, MatrixOut<std::int32_t> nearest, Matrix
     const Checks check("LeafIndex.nearest");
     const std::size_t n_workers = check.count(n_jobs, "n_jobs", 1);
     nb::gil_scoped_release release;
-    const Rows rows(check, index, leaves, denominator, left_out);
+    const Rows rows(check, index, leaves, denominator, left_out, groups);
     const std::size_t top = nearest.shape(1);
     check.shape(nearest, "nearest", {rows.n_rows, top});
     check.shape(similarities, "similarities", {rows.n_rows, top});
@@ -401,7 +427,7 @@ void pairwise_similarity(HETCAL_ROW_ARGUMENTS, MatrixOut<double> similarities, s
     const Checks check("LeafIndex.pairwise");
     const std::size_t n_workers = check.count(n_jobs, "n_jobs", 1);
     nb::gil_scoped_release release;
-    const Rows rows(check, index, leaves, denominator, left_out);
+    const Rows rows(check, index, leaves, denominator, left_out, groups);
     check.shape(similarities, "similarities", {rows.n_rows, index.n_items});
     auto write = [&](std::size_t r, const auto *counts, char &) {
         double *out = similarities.data() + r * index.n_items;
@@ -435,10 +461,10 @@ void register_forest_neighbours(nanobind::module_ &m) {
         .def_prop_ro("indptr", [](const LeafIndex &index) { return hetcal::read_only(index.lists.indptr); }, inside)
         .def_prop_ro("items", [](const LeafIndex &index) { return hetcal::read_only(index.lists.items); }, inside)
         .def("vote", &hetcal::neighbour_vote, nb::arg("leaves"), nb::arg("n_trees"), nb::arg("left_out").none(),
-             nb::arg("labels"), nb::arg("weight").none(), nb::arg("threshold"), nb::arg("power"),
+             nb::arg("groups").none(), nb::arg("labels"), nb::arg("weight").none(), nb::arg("threshold"), nb::arg("power"),
              nb::arg("n_neighbours"), nb::arg("votes").noconvert(), nb::arg("sums").noconvert(), nb::arg("n_jobs"))
         .def("nearest", &hetcal::nearest_items, nb::arg("leaves"), nb::arg("n_trees"), nb::arg("left_out").none(),
-             nb::arg("nearest").noconvert(), nb::arg("similarities").noconvert(), nb::arg("n_jobs"))
+             nb::arg("groups").none(), nb::arg("nearest").noconvert(), nb::arg("similarities").noconvert(), nb::arg("n_jobs"))
         .def("pairwise", &hetcal::pairwise_similarity, nb::arg("leaves"), nb::arg("n_trees"),
-             nb::arg("left_out").none(), nb::arg("similarities").noconvert(), nb::arg("n_jobs"));
+             nb::arg("left_out").none(), nb::arg("groups").none(), nb::arg("similarities").noconvert(), nb::arg("n_jobs"));
 }

@@ -3,6 +3,7 @@
 
 namespace nb = nanobind;
 
+void register_binned_forest(nb::module_ &m);
 void register_boosting(nb::module_ &m);
 void register_isotonic(nb::module_ &m);
 void register_hh_local_forests(nb::module_ &m);
@@ -13,6 +14,7 @@ void register_forest_walk(nb::module_ &m);
 
 NB_MODULE(_native, m) {
     m.doc() = "Compiled kernels of hetcal; see hetcal.kernels for their documentation.";
+    register_binned_forest(m);
     register_boosting(m);
     register_isotonic(m);
     register_hh_local_forests(m);

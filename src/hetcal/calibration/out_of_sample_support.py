@@ -121,10 +121,9 @@ def support_of_new_groups(
     return most / share ** np.interp(rank, _LEVELS, growth)
 
 
-def without_own(support: Matrix, weight: Matrix | None) -> Matrix:
-    """Scale support that an item's own vote is missing from to that of a new item."""
-    if weight is None:
-        n = support.shape[0]
-        return support * (n / max(n - 1, 1))
-    others = weight.sum() - weight
+def without_own(support: Matrix, weight: Matrix | None, groups: Rows | None = None) -> Matrix:
+    """Scale support that misses an item's own vote, or its group's, to that of a new item."""
+    weight = np.ones(support.shape[0]) if weight is None else weight
+    own = weight if groups is None else np.bincount(groups, weight)[groups]
+    others = weight.sum() - own
     return support * np.divide(weight.sum(), others, out=np.ones_like(others), where=others > 0)

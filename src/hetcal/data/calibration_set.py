@@ -29,6 +29,7 @@ from hetcal._validation import (
 )
 from hetcal._validation.containers import take_rows
 from hetcal.data.scores import Scores
+from hetcal.kernels.binned_features import BinnedFeatures, bin_features
 from hetcal.kernels.simplex import zero_floor
 
 
@@ -51,6 +52,10 @@ class _Features:
                 matrix = encoder.fit_transform(self.given)
             self._encodings[kind] = (encoder, matrix)
         return self._encodings[kind]
+
+    @cached_property
+    def binned(self) -> BinnedFeatures:
+        return bin_features(self.encoding("keep", False)[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,6 +289,13 @@ class CalibrationSet:
             self._own[kind] = matrix if self._is_whole else matrix[self.rows]
         return self._own[kind]
 
+    def binned(self) -> BinnedFeatures:
+        """Return the features in bins, missing values kept: once, for all parts of the set."""
+        if "binned" not in self._own:
+            whole = self._features.binned
+            self._own["binned"] = whole if self._is_whole else whole.take(self.rows)
+        return self._own["binned"]
+
     def take(self, rows: Rows | NDArray[np.bool_]) -> CalibrationSet:
         """Return some of the items as a set of their own; groups are numbered anew."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
@@ -323,8 +335,8 @@ class CalibrationSet:
         return replace(self, codes=codes)
 
     @cached_property
-    def _own(self) -> dict[tuple[str, bool], Any]:
-        """Encoded features of these items, by way of treating missing values and sparse input."""
+    def _own(self) -> dict[Any, Any]:
+        """Features of these items: encoded, by treatment of missing values; binned."""
         return {}
 
     @cached_property

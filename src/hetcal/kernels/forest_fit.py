@@ -82,7 +82,7 @@ def fit_forest(
     if core is not None and _core_takes(Z, sample_weight, min_samples_leaf):
         settings = (
             max(int(n_classes), 1),
-            _resolve_max_features(max_features, Z.shape[1]),
+            resolve_max_features(max_features, Z.shape[1]),
             int(min_samples_leaf),
             bool(bootstrap),
             splitter == "random",
@@ -112,7 +112,8 @@ def _core_takes(Z: NDArray[np.float32], sample_weight: Any, min_samples_leaf: An
     )
 
 
-def _resolve_max_features(max_features: str | int | float | None, n_features: int) -> int:
+def resolve_max_features(max_features: str | int | float | None, n_features: int) -> int:
+    """Return how many features a node looks at."""
     if max_features == "sqrt":
         return max(1, int(np.sqrt(n_features)))
     if max_features == "log2":
@@ -149,7 +150,7 @@ def _grow(
     else:
         grown = iter([_grow_some(Z, codes, settings, seeds, n_threads(n_jobs))])
     parts = list(grown)
-    nodes, offset = _joined([(some, place) for some, _, place in parts])
+    nodes, offset = join_trees([(some, place) for some, _, place in parts])
     in_bag = parts[0][1] if len(parts) == 1 else np.concatenate([drawn for _, drawn, _ in parts])
     feature, threshold, left, right, missing_left = nodes
     return assemble(
@@ -187,11 +188,11 @@ def _grow_some(
         (*fitter.grow(seeds[first : first + step], in_bag[first : first + step], threads),)
         for first in range(0, len(seeds), step)
     ]
-    nodes, offset = _joined([(part[:-1], part[-1]) for part in grown])
+    nodes, offset = join_trees([(part[:-1], part[-1]) for part in grown])
     return nodes, in_bag, offset
 
 
-def _joined(
+def join_trees(
     parts: list[tuple[Sequence[NDArray], NDArray[np.int64]]],
 ) -> tuple[list[NDArray], NDArray[np.int64]]:
     """Put the nodes of several lists of trees into one; children are places in it."""

@@ -138,24 +138,34 @@ def out_of_bag_leaves(forest: Forest, leaves: NDArray[np.int32]) -> NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Rows as the kernels want them: leaves, denominators, the item a row must not see (or -1)."""
+    """Rows as the kernels want them: leaves, denominators, and what a row must not see.
+
+    That is an item, or all items of a group where the items' ``groups`` are given; -1 for none.
+    """
 
     leaves: NDArray[np.int32]
     n_trees: Vector
     left_out: NDArray[np.int32]
+    groups: NDArray[np.int32] | None = None
 
     def part(self, rows: slice) -> Queries:
         """Return some of the rows."""
-        return Queries(self.leaves[rows], self.n_trees[rows], self.left_out[rows])
+        return Queries(self.leaves[rows], self.n_trees[rows], self.left_out[rows], self.groups)
 
 
-def queries_from_leaves(leaves: NDArray[np.int32], left_out: NDArray[Any] | None = None) -> Queries:
+def queries_from_leaves(
+    leaves: NDArray[np.int32],
+    left_out: NDArray[Any] | None = None,
+    groups: NDArray[Any] | None = None,
+) -> Queries:
     """Return queries from leaves; the trees that count for a row are those with a leaf >= 0."""
     (leaves,) = aligned(np.ascontiguousarray(leaves, dtype=np.int32))
     if left_out is None:
         left_out = np.empty(0, dtype=np.int32)
+    if groups is not None:
+        groups = np.ascontiguousarray(groups, dtype=np.int32)
     n_trees = np.maximum((leaves >= 0).sum(axis=1), 1).astype(np.float64)
-    return Queries(leaves, n_trees, np.ascontiguousarray(left_out, dtype=np.int32))
+    return Queries(leaves, n_trees, np.ascontiguousarray(left_out, dtype=np.int32), groups)
 
 
 def thresholded_vote(
@@ -295,7 +305,7 @@ def pairwise(index: LeafItems, queries: Queries, n_jobs: int | None = 1) -> Matr
 
 def _core_arguments(queries: Queries) -> tuple[Any, ...]:
     left_out = queries.left_out if len(queries.left_out) else None
-    return queries.leaves, queries.n_trees, left_out
+    return queries.leaves, queries.n_trees, left_out, queries.groups
 
 
 def _check_queries(index: LeafItems, queries: Queries) -> None:
@@ -304,6 +314,9 @@ def _check_queries(index: LeafItems, queries: Queries) -> None:
     if len(queries.left_out):
         check_length("Queries", "left_out", queries.left_out, len(queries.leaves))
         check_indices("Queries", "left_out", queries.left_out, index.n_items, or_negative=True)
+    if queries.groups is not None:
+        check_length("Queries", "groups", queries.groups, index.n_items)
+        check_indices("Queries", "groups", queries.groups, index.n_items)
 
 
 def _similarity_pure(index: LeafItems, queries: Queries) -> Matrix:
@@ -313,8 +326,8 @@ def _similarity_pure(index: LeafItems, queries: Queries) -> Matrix:
     by_leaf = _item_indicator(index, n_leaves)
     shared = (indicator(queries.leaves, n_leaves) @ by_leaf).toarray()
     if len(queries.left_out):
-        rows = np.flatnonzero(queries.left_out >= 0)
-        shared[rows, queries.left_out[rows]] = 0.0
+        of_item = np.arange(index.n_items) if queries.groups is None else queries.groups
+        shared[queries.left_out[:, None] == of_item] = 0.0
     if index.n_trees is None:
         return shared / queries.n_trees[:, None]
     return shared / np.maximum(index.n_trees, 1.0)

@@ -3,7 +3,8 @@
 Two senses of "out of bag". *Query*: item i is a new row only for the trees that did not see it, so
 its similarities are counted over those trees. *Voter*: an item votes only through trees that did
 not see it, so that its label had no part in making the leaf; its similarities are counted over
-those trees. In both senses the item itself does not vote.
+those trees. In both senses the item itself does not vote, nor do the items of its group where trees
+drew whole groups.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ SENSES = ("query", "voter")
 
 
 def out_of_bag_pair(
-    forest: Forest, leaves: NDArray[np.int32], sense: str = "query"
+    forest: Forest,
+    leaves: NDArray[np.int32],
+    sense: str = "query",
+    groups: NDArray[np.int64] | None = None,
 ) -> tuple[LeafItems, Queries]:
     """Return the index and the queries of the calibration items, in one sense of "out of bag".
 
@@ -40,14 +44,16 @@ def out_of_bag_pair(
         Leaves of the calibration items, from :func:`hetcal.kernels.forest.apply`.
     sense : {"query", "voter"}
         Which side counts only the trees that did not see the item.
+    groups : ndarray of shape (n_items,), optional
+        The groups that the trees drew, numbered below n_items.
     """
     _check_sense(sense)
     unseen = out_of_bag_leaves(forest, leaves)
-    itself = np.arange(len(leaves))
+    itself = np.arange(len(leaves)) if groups is None else groups
     if sense == "query":
-        return build_index(forest.n_leaves, leaves), queries_from_leaves(unseen, itself)
+        return build_index(forest.n_leaves, leaves), queries_from_leaves(unseen, itself, groups)
     return build_index(forest.n_leaves, unseen, voters="counted"), queries_from_leaves(
-        leaves, itself
+        leaves, itself, groups
     )
 
 
@@ -59,14 +65,15 @@ def out_of_bag_vote(
     *,
     sense: str = "query",
     weight: Vector | None = None,
+    groups: NDArray[np.int64] | None = None,
     **options: Any,
 ) -> NeighbourVotes:
-    """Return the vote about every calibration item, out of bag and without the item itself.
+    """Return the vote about every calibration item, out of bag and without the item or its group.
 
     Options ``threshold``, ``power`` and ``n_neighbors`` are those of
     :func:`hetcal.kernels.forest.neighbour_vote`. A row of zeros means that no vote was possible.
     """
-    index, queries = out_of_bag_pair(forest, leaves, sense)
+    index, queries = out_of_bag_pair(forest, leaves, sense, groups)
     return neighbour_vote(index, queries, codes, n_classes, weight=weight, **options)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from hetcal._stored import expect, stored
 from hetcal._stored.checks import check_codes, check_weight
@@ -23,17 +21,13 @@ from hetcal._stored.fields import (
     whole,
 )
 from hetcal._stored.leaves import leaf_bytes, leaves, pack_leaves, unpacked
-from hetcal._typing import Matrix, Rows
+from hetcal._typing import Matrix, Vector
 from hetcal.calibration.hybrid.families import Family, shares
 from hetcal.calibration.hybrid.space import LogSpace
-from hetcal.calibration.out_of_sample_support import (
-    Reference,
-    support_of_new_groups,
-    without_own,
-)
+from hetcal.calibration.out_of_sample_support import Reference, without_own
 from hetcal.data import CalibrationSet, Folds, Scores
-from hetcal.data import out_of_sample as predicted_by_fold
 from hetcal.kernels import forest as kernel
+from hetcal.kernels.forest_binned import BinnedForest
 
 _STORED = {
     "with_model": flag,
@@ -62,21 +56,23 @@ class ForestFamily(Family):
 
     def _grow(
         self, items: CalibrationSet, *, splitter: str = "best", min_samples_leaf: int = 1
-    ) -> None:
+    ) -> Vector:
+        """Grow the forest; return what an item counts in a tree each time it was drawn."""
         self.space_ = LogSpace(with_model=self.with_model).fit(items)
         Z = self.space_.transform(items.features(), items.scores)
-        self.forest_ = kernel.fit_forest(
-            Z,
-            items.codes,
-            items.n_classes,
-            n_estimators=self.n_estimators,
+        engine = BinnedForest(
+            self.n_estimators,
             splitter=splitter,
             min_samples_leaf=min_samples_leaf,
-            sample_weight=items.unequal_counts,
             random_state=self.seed,
             n_jobs=self.n_jobs,
         )
+        drawn: dict[str, Any] = {"weight": items.unequal_counts, "groups": items.groups}
+        self.forest_ = engine.fit_classes(
+            self.space_.binned(items), items.codes, items.n_classes, **drawn
+        )
         self.leaves_ = kernel.apply(self.forest_, Z, self.n_jobs)
+        return engine.weight_per_draw(items.n_items, **drawn)
 
     def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
         # Which tree has seen which item is asked by the fit alone.
@@ -140,9 +136,8 @@ class ProximityFamily(ForestFamily):
 
     def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
         """Hold the vote on each calibration item by the trees that have not seen it."""
-        if items.groups is not None:
-            return self.cross_fitted(items, folds)
-        return self._votes(*kernel.out_of_bag_pair(self.forest_, self.leaves_))
+        pair = kernel.out_of_bag_pair(self.forest_, self.leaves_, groups=items.groups)
+        return self._votes(*pair)
 
     def support(
         self,
@@ -165,34 +160,18 @@ class ProximityFamily(ForestFamily):
 
     def out_of_sample_support(self, items: CalibrationSet) -> Reference:
         """Return the support of each calibration item as if it were new."""
-        if items.groups is not None:
-            return Reference(
-                support_of_new_groups(
-                    lambda folds: self._support_without_fold(items, folds), items.groups
-                )
-            )
         one_class = np.zeros(items.n_items, dtype=np.int64)
-        support = kernel.out_of_bag_sum(
-            self.forest_, self.leaves_, one_class, 1, weight=self.weight_
-        )[:, 0]
+        options: dict[str, Any] = {"weight": self.weight_}
+        if items.groups is None:
+            votes = kernel.out_of_bag_sum(self.forest_, self.leaves_, one_class, 1, **options)
+            support = votes[:, 0]
+        else:
+            options |= {"groups": items.groups, "n_jobs": self.n_jobs}
+            support = kernel.out_of_bag_vote(
+                self.forest_, self.leaves_, one_class, 1, **options
+            ).support
         n_trees = (np.asarray(self.forest_.in_bag) == 0).sum(axis=0)
-        return Reference(without_own(support, self.weight_), n_trees)
-
-    def _support_without_fold(self, items: CalibrationSet, folds: Folds) -> tuple[Matrix, Matrix]:
-        """Return the support that other folds give each item, and their share of all weight."""
-
-        def learn(train: Rows) -> Callable[[Rows], Matrix]:
-            fitted = clone(self).fit(items.take(train))
-            share = items.counts[train].sum() / items.counts.sum()
-
-            def predict(test: Rows) -> Matrix:
-                support = fitted.support(items.features()[test], items.scores.take(test))
-                return np.column_stack([support, np.full(test.shape[0], share)])
-
-            return predict
-
-        support, share = predicted_by_fold(learn, folds, items.n_items).T
-        return support, share
+        return Reference(without_own(support, self.weight_, items.groups), n_trees)
 
     def nearest(
         self, features: Matrix, scores: Scores, top: int
@@ -283,9 +262,9 @@ class ForestVoteFamily(ForestFamily):
 
     def fit(self, items: CalibrationSet) -> Self:
         """Grow the forest and keep the class frequencies of the items each leaf was grown on."""
-        self._grow(items, min_samples_leaf=self.min_samples_leaf)
+        weight = self._grow(items, min_samples_leaf=self.min_samples_leaf)
         self.mass_ = kernel.leaf_frequencies(
-            self.forest_, self.leaves_, items.codes, items.n_classes, items.counts
+            self.forest_, self.leaves_, items.codes, items.n_classes, weight
         )
         return self
 
@@ -296,7 +275,5 @@ class ForestVoteFamily(ForestFamily):
 
     def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
         """Average over the trees that have not seen the item."""
-        if items.groups is not None:
-            return self.cross_fitted(items, folds)
         unseen = kernel.out_of_bag_leaves(self.forest_, self.leaves_)
         return [shares(kernel.vote_leaves(unseen, self.mass_))]

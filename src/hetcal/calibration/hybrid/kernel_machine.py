@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from hetcal._compat import threadpool_limits
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import LARGEST, flag, instance, number, numbers, probabilities
-from hetcal._typing import Matrix
+from hetcal._typing import Matrix, Rows
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.calibration.temperature import TemperatureScaling
@@ -26,6 +28,9 @@ _LEAST_SLACK = 1e-6
 _LEAST_PROBABILITY = 1e-4
 _BLOCK_ROWS = 2048
 _N_FOLDS = 5
+# Groups are left out one by one while they are small: what all items share (width, ridge and where
+# the functions start) then hardly depends on a group, and solving for it costs little.
+_LARGEST_SHARE, _LARGEST_GROUP = 0.02, 500
 
 
 @stored(
@@ -42,7 +47,7 @@ _N_FOLDS = 5
     derived={"left_out_": None},
 )
 class KernelFamily(Family):
-    r"""Gaussian kernel least squares with exact leave-one-out predictions.
+    r"""Gaussian kernel least squares with exact predictions of what is left out.
 
     With the classifier's probabilities it learns, on [X, log p], what temperature scaling leaves
     unexplained; without, on X, the labels themselves. Fitted values are cut at zero, squared
@@ -51,7 +56,8 @@ class KernelFamily(Family):
     The functions are spanned by at most 1500 items, so that the cost is linear in the number of
     calibration items beyond that. With features :math:`\Phi` and ridge :math:`\lambda`, the hat
     matrix :math:`H = \Phi (\Phi^\top \Phi + \lambda I)^{-1} \Phi^\top` gives the prediction that
-    leaves item i out: its residual divided by :math:`1 - H_{ii}`.
+    leaves item i out: its residual divided by :math:`1 - H_{ii}`; and a group g likewise, its
+    residuals solved with :math:`I - H_{gg}`.
     """
 
     def __init__(self, *, with_model: bool = True, seed: int = 0):
@@ -93,7 +99,7 @@ class KernelFamily(Family):
         few = order[:_TUNING_ITEMS]
         # So small a matrix gains nothing from threads, and on a busy machine they cost minutes.
         with threadpool_limits(1, user_api="blas"):
-            self.width_, ridge = _tuned(Z[few], start[few], items.onehot[few], items.counts[few])
+            self.width_, ridge = _tuned(Z[few], start[few], items.take(few))
         self.landmarks_ = Z[order[:_MAX_LANDMARKS]]
         gram = _gaussian(self.landmarks_, self.landmarks_, self.width_)
         gram[np.diag_indices_from(gram)] += _JITTER
@@ -107,9 +113,9 @@ class KernelFamily(Family):
         projected = half @ (np.sqrt(items.counts)[:, None] * residual)
         coefficients = solve_triangular(inner_root, projected, lower=True, trans="T")
         self.coef_ = solve_triangular(root, coefficients, lower=True, trans="T")
-        hat = np.einsum("mn,mn->n", half, half)
         fitted = features.T @ coefficients
-        self.left_out_ = _probabilities(start + _left_out(residual, fitted, hat))
+        if _can_leave_out(items):
+            self.left_out_ = _probabilities(start + _left_out(residual, fitted, half, items))
         return self
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
@@ -123,8 +129,8 @@ class KernelFamily(Family):
         return [_probabilities(self._start(features, scores) + values)]
 
     def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
-        """Leave each item out."""
-        return self.cross_fitted(items, folds) if items.groups is not None else [self.left_out_]
+        """Leave each item out, or its group."""
+        return [self.left_out_] if _can_leave_out(items) else self.cross_fitted(items, folds)
 
     def _fit_start(self, items: CalibrationSet) -> Matrix:
         """Fit where the functions start from, and predict the items out of sample."""
@@ -146,12 +152,12 @@ class KernelFamily(Family):
         return solve_triangular(root, similarity, lower=True, overwrite_b=True)
 
 
-def _tuned(Z: Matrix, start: Matrix, truth: Matrix, weight: Matrix) -> tuple[float, float]:
-    """Return the width and the ridge with the best leave-one-out Brier score."""
+def _tuned(Z: Matrix, start: Matrix, items: CalibrationSet) -> tuple[float, float]:
+    """Return the width and the ridge with the best Brier score of items, or groups, left out."""
     distance = _squared_distance(Z, Z)
     typical = float(np.median(distance[np.triu_indices_from(distance, 1)])) or 1.0
-    scale = np.sqrt(weight)
-    residual = truth - start
+    scale = np.sqrt(items.counts)
+    residual = items.onehot - start
     best = (np.inf, 1.0 / typical, 1.0)
     for factor in _WIDTHS:
         width = factor / typical
@@ -160,19 +166,47 @@ def _tuned(Z: Matrix, start: Matrix, truth: Matrix, weight: Matrix) -> tuple[flo
         projected = vectors.T @ (scale[:, None] * residual)
         for ridge in _RIDGES:
             shrunk = np.maximum(values, 0) / (np.maximum(values, 0) + ridge)
-            hat = vectors**2 @ shrunk
+            half = np.sqrt(shrunk)[:, None] * vectors.T
             fitted = (vectors @ (shrunk[:, None] * projected)) / np.maximum(scale, 1e-12)[:, None]
-            said = _probabilities(start + _left_out(residual, fitted, hat))
-            loss = float(weight @ ((said - truth) ** 2).sum(axis=1))
+            said = _probabilities(start + _left_out(residual, fitted, half, items))
+            loss = float(items.counts @ ((said - items.onehot) ** 2).sum(axis=1))
             if loss < best[0]:
                 best = (loss, width, ridge)
     return best[1], best[2]
 
 
-def _left_out(residual: Matrix, fitted: Matrix, hat: Matrix) -> Matrix:
-    """Return what the fit without an item says about it."""
-    slack = np.maximum(1.0 - hat, _LEAST_SLACK)[:, None]
-    return residual - (residual - fitted) / slack
+def _can_leave_out(items: CalibrationSet) -> bool:
+    most = min(_LARGEST_SHARE * items.n_items, _LARGEST_GROUP)
+    return items.groups is None or bool(np.bincount(items.groups).max() <= most)
+
+
+def _left_out(residual: Matrix, fitted: Matrix, half: Matrix, items: CalibrationSet) -> Matrix:
+    """Return what the fit without an item, or without its group, says about it.
+
+    ``half`` has a column per item; their inner products are the hat matrix, of residuals times the
+    root of the weight.
+    """
+    error = residual - fitted
+    if items.groups is None:
+        hat = np.einsum("mn,mn->n", half, half)
+        return residual - error / np.maximum(1.0 - hat, _LEAST_SLACK)[:, None]
+    scale = np.sqrt(items.counts)[:, None]
+    without = np.empty_like(error)
+    for members in _groups_by_size(items.groups):
+        of_groups = half[:, members]
+        hat = of_groups.transpose(1, 2, 0) @ of_groups.transpose(1, 0, 2)
+        slack = (1.0 + _LEAST_SLACK) * np.eye(members.shape[1]) - hat
+        without[members] = np.linalg.solve(slack, (scale * error)[members])
+    return residual - without / scale
+
+
+def _groups_by_size(groups: Rows) -> Iterator[NDArray[np.int64]]:
+    """Yield the items of all groups of one size, a row per group."""
+    order = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups)
+    first = np.cumsum(sizes) - sizes
+    for size in np.unique(sizes[sizes > 0]):
+        yield order[first[sizes == size][:, None] + np.arange(size)]
 
 
 def _probabilities(values: Matrix) -> Matrix:

@@ -113,6 +113,10 @@ class BoostingFamily(ModelFamily):
 
     def _train(self, Z: Matrix, items: CalibrationSet) -> Any:
         self.known_ = ~np.isnan(Z).all(axis=0)  # a column without any value cannot be binned
+        if items.unequal_counts is not None:
+            # Of weighted values scikit-learn takes one quantile after the other, for minutes; of
+            # values in bins it takes none.
+            Z = self.space_.binned(items).rounded()
         model = HistGradientBoostingClassifier(
             min_samples_leaf=int(np.clip(items.n_items // 40, 3, 20)),
             early_stopping=False,

@@ -10,6 +10,7 @@ from hetcal._stored import expect, stored
 from hetcal._stored.fields import LARGEST, flag, numbers
 from hetcal._typing import Matrix
 from hetcal.data import CalibrationSet, Scores
+from hetcal.kernels.binned_features import BinnedFeatures, bin_features
 
 
 @stored(
@@ -46,6 +47,14 @@ class LogSpace:
         """Return items in this space."""
         Z = (self._joined(features, scores) - self.center_) / self.spread_
         return np.nan_to_num(Z) if self.metric else Z
+
+    def binned(self, items: CalibrationSet) -> BinnedFeatures:
+        """Return the fitted items in bins; those of the features are shared by all parts."""
+        features = items.binned()
+        if not self.with_model:
+            return features
+        Z = self.transform(items.features(), items.scores)
+        return features.beside(bin_features(Z[:, features.n_features :]))
 
     def _check_restored(self) -> None:
         expect(len(self.spread_) == len(self.center_), self, "has a wrong spread_")

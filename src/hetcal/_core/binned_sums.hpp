@@ -1,0 +1,146 @@
+// What a tree sums over the items of a bin: targets, weights and how many items there are.
+//
+// All kinds give the same splits for the same numbers; they differ in how many additions an item costs. A sum is
+// `size()` values of type Value. The score of a split is (up to the node's own factor) what it takes off the variance of
+// the targets, added over the targets: with one-hot targets that is the Gini impurity.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace hetcal {
+
+// The items that a tree drew: how often, and what each of the draws weighs.
+struct DrawnItems {
+    const std::uint32_t *times;
+    const double *weight;
+};
+
+// Two classes without weights: 21 bits each for the second class's weight, all weight, and the number of items.
+class PackedSums {
+  public:
+    using Value = std::uint64_t;
+    static constexpr int kBits = 21;
+    static constexpr std::uint64_t kField = (std::uint64_t(1) << kBits) - 1;
+
+    explicit PackedSums(const std::int32_t *label) : label_(label) {}
+    static constexpr std::size_t size() { return 1; }
+
+    void enter(const DrawnItems &drawn, const std::uint32_t *items, std::size_t n) {
+        payload_.resize(n);
+        for (std::size_t p = 0; p < n; ++p) {
+            const std::uint64_t times = drawn.times[items[p]];
+            payload_[p] = (std::uint64_t(1) << (2 * kBits)) | (times << kBits) | (label_[items[p]] != 0 ? times : 0);
+        }
+    }
+    void add(std::size_t p, Value *sum) const { *sum += payload_[p]; }
+
+    static double count(const Value *sum) { return static_cast<double>(*sum >> (2 * kBits)); }
+    static double score(const Value *left, const Value *total) {
+        const double weight = field(total), left_weight = field(left);
+        const double apart = static_cast<double>(*left & kField) * weight - static_cast<double>(*total & kField) * left_weight;
+        return apart * apart / (left_weight * (weight - left_weight));
+    }
+    bool is_pure(const std::uint32_t *, std::size_t, const Value *total) const {
+        const std::uint64_t second = *total & kField;
+        return second == 0 || second == ((*total >> kBits) & kField);
+    }
+
+  private:
+    static double field(const Value *sum) { return static_cast<double>((*sum >> kBits) & kField); }
+
+    const std::int32_t *label_;
+    std::vector<std::uint64_t> payload_;
+};
+
+// Sums of J targets, then the weight, then the number of items, all real numbers.
+class RealSums {
+  public:
+    using Value = double;
+
+    explicit RealSums(std::size_t n_targets) : n_targets_(n_targets) {}
+    std::size_t size() const { return n_targets_ + 2; }
+
+    double count(const Value *sum) const { return sum[n_targets_ + 1]; }
+    double score(const Value *left, const Value *total) const {
+        const double weight = total[n_targets_], left_weight = left[n_targets_];
+        double squares = 0.0;
+        for (std::size_t j = 0; j < n_targets_; ++j) {
+            const double apart = left[j] * weight - total[j] * left_weight;
+            squares += apart * apart;
+        }
+        return squares / (left_weight * (weight - left_weight));
+    }
+
+  protected:
+    void gather(const DrawnItems &drawn, const std::uint32_t *items, std::size_t n) {
+        weight_.resize(n);
+        for (std::size_t p = 0; p < n; ++p)
+            weight_[p] = drawn.weight[items[p]] * static_cast<double>(drawn.times[items[p]]);
+    }
+    void add_weight(std::size_t p, Value *sum) const {
+        sum[n_targets_] += weight_[p];
+        sum[n_targets_ + 1] += 1.0;
+    }
+
+    std::size_t n_targets_;
+    std::vector<double> weight_;  // of the node's items
+};
+
+// Classes: an item adds its weight to one of them. With two classes the second says it all.
+class ClassSums : public RealSums {
+  public:
+    ClassSums(const std::int32_t *label, std::size_t n_classes)
+        : RealSums(n_classes == 2 ? 1 : n_classes), skip_(n_classes == 2), label_(label) {}
+
+    void enter(const DrawnItems &drawn, const std::uint32_t *items, std::size_t n) {
+        gather(drawn, items, n);
+        place_.resize(n);
+        for (std::size_t p = 0; p < n; ++p) place_[p] = label_[items[p]] - skip_;
+    }
+    void add(std::size_t p, Value *sum) const {
+        if (place_[p] >= 0) sum[place_[p]] += weight_[p];
+        add_weight(p, sum);
+    }
+    bool is_pure(const std::uint32_t *, std::size_t n, const Value *) const {
+        for (std::size_t p = 1; p < n; ++p)
+            if (place_[p] != place_[0]) return false;
+        return true;
+    }
+
+  private:
+    std::int32_t skip_;
+    const std::int32_t *label_;
+    std::vector<std::int32_t> place_;
+};
+
+// Targets that are real numbers, J per item.
+class TargetSums : public RealSums {
+  public:
+    TargetSums(const double *target, std::size_t n_targets) : RealSums(n_targets), target_(target) {}
+
+    void enter(const DrawnItems &drawn, const std::uint32_t *items, std::size_t n) {
+        gather(drawn, items, n);
+        weighted_.resize(n * n_targets_);
+        for (std::size_t p = 0; p < n; ++p)
+            for (std::size_t j = 0; j < n_targets_; ++j)
+                weighted_[p * n_targets_ + j] = weight_[p] * target_[items[p] * n_targets_ + j];
+    }
+    void add(std::size_t p, Value *sum) const {
+        for (std::size_t j = 0; j < n_targets_; ++j) sum[j] += weighted_[p * n_targets_ + j];
+        add_weight(p, sum);
+    }
+    bool is_pure(const std::uint32_t *items, std::size_t n, const Value *) const {
+        for (std::size_t p = 1; p < n; ++p)
+            for (std::size_t j = 0; j < n_targets_; ++j)
+                if (target_[items[p] * n_targets_ + j] != target_[items[0] * n_targets_ + j]) return false;
+        return true;
+    }
+
+  private:
+    const double *target_;
+    std::vector<double> weighted_;
+};
+
+}  // namespace hetcal
