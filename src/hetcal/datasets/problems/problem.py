@@ -65,6 +65,13 @@ class Problem:
         return _half(self.name)
 
     @property
+    def description(self) -> str:
+        """What is special about it, in a sentence."""
+        null = NULLS.get(self.name)
+        make = ALTERNATIVES[self.name].make if null is None else null[1]
+        return str(make.__doc__)
+
+    @property
     def n_classes(self) -> int:
         """K."""
         return self.y_proba.shape[1]
