@@ -42,7 +42,7 @@ from heterogeneity_rivals import TESTS, TWO_CLASSES_ONLY, Apart
 LEVEL = 0.05
 FIRST_SEED = {"develop": 0, "confirm": 1_000_000}
 TIMED = ((3000, 30, 2), (10_000, 40, 3), (100_000, 20, 2))
-BAND = (0.6, 0.8)
+BAND, MARGIN = (0.6, 0.8), 0.2  # items farther away share no cell of radius 0.1 with the band
 CASE = ["test", "problem", "n"]
 KEYS = [*CASE, "draw", "seed"]
 
@@ -262,7 +262,7 @@ def cells(options):
 
     The effect is `--strength` logits per unit of a normal feature (linear), or 1.25 times that by
     the sign of a product (xor). Found: an item with q <= .10. False: found, and its p is farther
-    than 0.1 from the fifth.
+    from the fifth than the diameter of a cell.
     """
     lines = []
     where = (options.old_source, options.prototype, options.peers_python)
@@ -289,7 +289,7 @@ def one_of_five(shape: str, options: argparse.Namespace, draw: int, test) -> dic
     p = 1 / (1 + np.exp(-z))
     q = test(X, y.astype(int), np.column_stack([1 - p, p]), None, None, draw)["q"]
     edges = 1 / (1 + np.exp(-np.array([low, high])))
-    far = (p < edges[0] - 0.1) | (p > edges[1] + 0.1) | (shape == "none")
+    far = (p < edges[0] - MARGIN) | (p > edges[1] + MARGIN) | (shape == "none")
     found = np.nan_to_num(q, nan=1.0) <= 0.1
     return {"power": (found & inside).any(), "false": (found & far).sum() / max(found.sum(), 1)}
 

@@ -142,5 +142,7 @@ def test_every_alternative_is_to_scale(name):
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="make_problem: name must be one of"):
         make_problem("nothing")
+    with pytest.raises(ValueError, match="n_samples must be at least 1; got 0"):
+        make_problem("steps", 0)
     with pytest.raises(ValueError, match="list_problems: half must be one of"):
         list_problems(half="both")
