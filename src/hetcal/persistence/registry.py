@@ -11,19 +11,25 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hetcal._exceptions import FileFormatError
 from hetcal.calibration import (
+    AtomCalibration,
     BetaCalibration,
     BiasCorrectedTemperatureScaling,
+    EnsembleTemperatureScaling,
+    GlobalBlend,
     HistogramBinning,
     HybridCalibrator,
     IsotonicCalibration,
     LabelPreserving,
     LocallyCalibratedClassifier,
+    MatrixScaling,
     PlattScaling,
     PrecomputedProba,
     SimilarityCalibrator,
+    SplineCalibration,
     TemperatureScaling,
     Uncalibrated,
     VectorScaling,
+    VennAbersCalibration,
 )
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.featureless import (
@@ -94,6 +100,12 @@ DECLARED: tuple[type, ...] = (
     BetaCalibration,
     IsotonicCalibration,
     HistogramBinning,
+    MatrixScaling,
+    EnsembleTemperatureScaling,
+    SplineCalibration,
+    VennAbersCalibration,
+    AtomCalibration,
+    GlobalBlend,
     LabelPreserving,
     PrecomputedProba,
     LocallyCalibratedClassifier,
