@@ -19,6 +19,7 @@ from hetcal.kernels.scaling import fit_softmax_map, fit_temperature, smoothed_ta
 
 # Beyond, a full matrix takes minutes and learns nothing from thousands of items.
 _MOST_CLASSES = 200
+_LEAST_SPREAD = 0.2  # of the tempered log-probabilities
 
 
 @stored_map({"scale_": number(0, LARGEST), "matrix_": numbers(None, None), "bias_": numbers(None)})
@@ -77,7 +78,10 @@ class MatrixScaling(GlobalCalibrator):
         L = scores.log_proba
         K = L.shape[1]
         targets = smoothed_targets(codes, K, weight)
-        self.scale_ = float(fit_temperature(L, targets, weight).scale[0])
+        # Where the ranking is no better than chance the temperature leaves nothing to learn from.
+        spread = np.sqrt(weight @ np.var(L, axis=1) / weight.sum())
+        least = _LEAST_SPREAD / max(float(spread), _LEAST_SPREAD)
+        self.scale_ = max(float(fit_temperature(L, targets, weight).scale[0]), least)
         tempered = log_softmax(self.scale_ * L, axis=1)
         each = shrinkage * K
         if K > _MOST_CLASSES:

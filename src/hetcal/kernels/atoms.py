@@ -69,7 +69,7 @@ def _log_likelihood(counts: Matrix, prior: Matrix, mass: float) -> float:
 def counts_by_atom(number: Rows, codes: Rows, weight: Vector, shape: tuple[int, int]) -> Matrix:
     """Return the weight of each class at each atom."""
     flat = np.bincount(number * shape[1] + codes, weight, shape[0] * shape[1])
-    return flat.reshape(shape)
+    return flat.astype(np.float64).reshape(shape)
 
 
 def _rounded(P: Matrix) -> Matrix:

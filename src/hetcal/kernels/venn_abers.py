@@ -42,8 +42,8 @@ def fit_venn_abers(score: Vector, target: Vector, weight: Vector) -> VennAbersMa
     """
     used = weight > 0
     thresholds, group = np.unique(score[used], return_inverse=True)
-    mass = np.bincount(group, weights=weight[used])
-    hits = np.bincount(group, weights=weight[used] * target[used])
+    mass = np.bincount(group, weights=weight[used]).astype(np.float64)
+    hits = np.bincount(group, weights=weight[used] * target[used]).astype(np.float64)
     upper = np.append(_with_a_positive(mass, hits), 1.0)
     # Labelled 0 and read from the right it is the same task.
     lower = 1.0 - np.append(_with_a_positive(mass[::-1], (mass - hits)[::-1]), 1.0)[::-1]
