@@ -1,4 +1,4 @@
-"""The similarity calibrators that have a name: SWC, SWC-HH, SBA-10 and SBAW-10.
+"""Calibrators that are a setting of another one: SWC, SWC-HH, SBA-10, SBAW-10, quadratic.
 
 Each function gives hetcal's own variant; the dictionaries turn it into the published one.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetcal.calibration.similarity import SimilarityCalibrator
+from hetcal.calibration.spline import SplineCalibration
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.similarity import EuclideanSimilarity
 
@@ -39,6 +40,11 @@ def sba(**params: Any) -> SimilarityCalibrator:
 def sbaw(**params: Any) -> SimilarityCalibrator:
     """SBA with each neighbour weighted by one over its distance."""
     return SimilarityCalibrator(**(_nearest_ten() | params))
+
+
+def quadratic(**params: Any) -> SplineCalibration:
+    """Quadratic map of the log-odds that never reverses the ranking: a spline with two knots."""
+    return SplineCalibration(**({"n_knots": 2} | params))
 
 
 def _nearest_ten() -> dict[str, Any]:

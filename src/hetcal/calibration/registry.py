@@ -9,16 +9,22 @@ from difflib import get_close_matches
 from typing import Any
 
 from hetcal.calibration import presets
+from hetcal.calibration.atoms import AtomCalibration
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.beta import BetaCalibration
+from hetcal.calibration.blend import GlobalBlend
+from hetcal.calibration.ensemble import EnsembleTemperatureScaling
 from hetcal.calibration.histogram import HistogramBinning
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.isotonic import IsotonicCalibration
+from hetcal.calibration.matrix import MatrixScaling
 from hetcal.calibration.platt import PlattScaling
 from hetcal.calibration.preserving import LabelPreserving
+from hetcal.calibration.spline import SplineCalibration
 from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
 from hetcal.calibration.uncalibrated import Uncalibrated
 from hetcal.calibration.vector import VectorScaling
+from hetcal.calibration.venn_abers import VennAbersCalibration
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,9 @@ def get_calibrator(
     Parameters
     ----------
     name : str
-        ``"uncalibrated"``, ``"platt"``, ``"temperature"``, ``"bcts"``, ``"vector"``, ``"beta"``,
-        ``"isotonic"``, ``"histogram"``, ``"swc"``, ``"swc-hh"``, ``"sba"``, ``"sbaw"``,
+        ``"uncalibrated"``, ``"platt"``, ``"temperature"``, ``"bcts"``, ``"vector"``, ``"matrix"``,
+        ``"ets"``, ``"beta"``, ``"quadratic"``, ``"spline"``, ``"isotonic"``, ``"histogram"``,
+        ``"venn-abers"``, ``"atoms"``, ``"swc"``, ``"swc-hh"``, ``"sba"``, ``"sbaw"``,
         ``"hybrid"``; see :func:`list_calibrators`.
     preset : {None, "paper"}, optional
         "paper" gives the variant of the published experiments; every name takes it, also where
@@ -138,13 +145,20 @@ register_calibrator(
 )
 register_calibrator("bcts", BiasCorrectedTemperatureScaling)
 register_calibrator("vector", VectorScaling)
+register_calibrator("matrix", MatrixScaling)
+register_calibrator("ets", EnsembleTemperatureScaling)
 register_calibrator("beta", BetaCalibration)
+register_calibrator("quadratic", presets.quadratic)
+register_calibrator("spline", SplineCalibration)
 register_calibrator("isotonic", IsotonicCalibration, paper={"score": "proba", "pseudo_errors": 0.0})
 register_calibrator(
     "histogram",
     HistogramBinning,
     paper={"n_bins": 100, "score": "proba", "cut": "runs", "normalize": False},
 )
+register_calibrator("venn-abers", VennAbersCalibration)
+register_calibrator("atoms", AtomCalibration)
+register_calibrator("global", GlobalBlend)
 register_calibrator("swc", presets.swc, paper=presets.PAPER_SWC)
 register_calibrator("swc-hh", presets.swc_hh, paper=presets.PAPER_SWC_HH)
 register_calibrator("sba", presets.sba, paper=presets.PAPER_SBA)

@@ -116,13 +116,20 @@ def fit(
 # calibrators; a test compares them with the calibrators themselves.
 _LOCAL = ("hybrid", "swc", "swc-hh", "sba", "sbaw")
 _GLOBAL = (
+    "global",
     "temperature",
     "bcts",
     "platt",
     "beta",
+    "quadratic",
+    "spline",
     "vector",
+    "matrix",
+    "ets",
     "isotonic",
+    "venn-abers",
     "histogram",
+    "atoms",
     "uncalibrated",
 )
 _METHODS = [*_LOCAL, *_GLOBAL]

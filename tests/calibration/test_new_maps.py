@@ -1,0 +1,126 @@
+"""Estimators around matrix, spline, ensemble, Venn-Abers and atom maps: what each is for."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from tests.calibration.test_global import fitted, sample
+
+from hetcal.calibration import MatrixScaling, SplineCalibration, VennAbersCalibration
+from hetcal.metrics.scores import log_losses
+
+pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
+
+
+@pytest.mark.parametrize("name", ["spline", "quadratic"])
+def test_a_bend_in_the_log_odds_is_found(name):
+    """Over-confident below even odds and under-confident above: no straight line does it."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3, 3, 20_000)
+    truth = expit(x + 0.15 * x**2)
+    codes = (rng.random(20_000) < truth).astype(int)
+    grid = np.linspace(-2.5, 2.5, 21)
+    q = fitted(name, None, np.column_stack([expit(-x), expit(x)]), codes).predict_proba(
+        y_proba=expit(grid)
+    )[:, 1]
+    np.testing.assert_allclose(q, expit(grid + 0.15 * grid**2), atol=0.03)
+
+
+def test_beyond_the_outer_knots_the_spline_is_straight():
+    logits, _, codes = sample(n=500, K=2)
+    calibrator = SplineCalibration().fit(None, codes, logits=logits)
+    ends = np.array([14.0, 16.0, 18.0])
+    for x in (ends, -ends):
+        new = np.column_stack([np.zeros(3), x])
+        z = logit(calibrator.predict_proba(logits=new))[:, 1]
+        assert z[2] - z[1] == pytest.approx(z[1] - z[0], rel=1e-4)
+
+
+def test_gross_errors_call_for_the_uniform_part():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 1, 4000)
+    p = np.where(p > 0.5, 0.99 + 0.0099 * p, 0.01 * p)
+    codes = np.where(rng.random(4000) < 0.2, rng.integers(0, 2, 4000), (p > 0.5).astype(int))
+    P = np.column_stack([1 - p, p])
+    ensemble = fitted("ets", None, P, codes)
+    temperature = fitted("temperature", None, P, codes)
+    assert ensemble.weights_[2] > 0.05
+    losses = [log_losses(c.predict_proba(y_proba=P), codes).mean() for c in (ensemble, temperature)]
+    assert losses[0] < losses[1]
+    assert (ensemble.predict_proba(y_proba=P).argmax(axis=1) == P.argmax(axis=1)).all()
+
+
+def test_many_classes_get_a_diagonal():
+    _, P, codes = sample(n=60, K=250)
+    calibrator = fitted("matrix", None, P, codes)
+    off = calibrator.matrix_ - np.diag(np.diag(calibrator.matrix_))
+    assert (off == 0).all()
+    np.testing.assert_allclose(calibrator.predict_proba(y_proba=P).sum(axis=1), 1.0)
+
+
+def test_heavy_shrinkage_leaves_the_temperature():
+    _, P, codes = sample()
+    heavy = MatrixScaling(shrinkage=1e9).fit(None, codes, y_proba=P)
+    temperature = fitted("temperature", None, P, codes)
+    np.testing.assert_allclose(
+        heavy.predict_proba(y_proba=P), temperature.predict_proba(y_proba=P), atol=1e-5
+    )
+
+
+def test_intervals_hold_the_probability_and_narrow_with_items():
+    _, P, codes = sample(n=2000, K=2)
+    widths = []
+    for n in (50, 2000):
+        calibrator = VennAbersCalibration().fit(None, codes[:n], y_proba=P[:n])
+        lower, upper = calibrator.predict_interval(y_proba=P)
+        q = calibrator.predict_proba(y_proba=P)[:, 1]
+        assert ((lower <= q) & (q <= upper)).all()
+        widths.append((upper - lower).mean())
+    assert widths[1] < widths[0] / 4
+
+
+def test_cross_predictors_merge_their_parts():
+    _, P, codes = sample(n=300, K=2)
+    cross = VennAbersCalibration(n_folds=3).fit(None, codes, y_proba=P)
+    assert len(cross.thresholds_) == 3
+    assert sum(len(x) for x in cross.thresholds_) == 300
+    lower, upper = cross.predict_interval(y_proba=P)
+    assert (lower <= upper).all()
+    tiny = VennAbersCalibration(n_folds=5).fit(None, [0, 1], y_proba=[0.2, 0.7])
+    assert np.isfinite(tiny.predict_proba(y_proba=[0.5])).all()
+
+
+def test_intervals_are_of_two_classes():
+    _, P, codes = sample()
+    calibrator = VennAbersCalibration().fit(None, codes, y_proba=P)
+    with pytest.raises(ValueError, match=r"intervals are of two classes; this calibrator has 3"):
+        calibrator.predict_interval(y_proba=P)
+
+
+def test_atoms_count_and_new_values_get_the_smooth_map():
+    rng = np.random.default_rng(0)
+    values, rates = np.array([0.2, 0.4, 0.6, 0.8]), np.array([0.5, 0.1, 0.9, 0.4])
+    place = rng.integers(0, 4, 4000)
+    P = np.column_stack([1 - values, values])[place]
+    calibrator = fitted("atoms", None, P, (rng.random(4000) < rates[place]).astype(int))
+    np.testing.assert_allclose(calibrator.predict_proba(y_proba=values)[:, 1], rates, atol=0.04)
+    smooth = calibrator.prior_
+    smooth.classes_, smooth.input_kind_ = calibrator.classes_, "y_proba"
+    smooth.output_names_, smooth.zero_floor_ = None, calibrator.zero_floor_
+    np.testing.assert_allclose(
+        calibrator.predict_proba(y_proba=[0.7]), smooth.predict_proba(y_proba=[0.7])
+    )
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "message"),
+    [
+        (MatrixScaling(shrinkage=-1), "shrinkage must be a finite number >= 0"),
+        (SplineCalibration(n_knots=1), "n_knots must be an integer >= 2; got 1"),
+        (SplineCalibration(roughness="soft"), "roughness must be"),
+        (VennAbersCalibration(n_folds=0), "n_folds must be an integer >= 1; got 0"),
+    ],
+)
+def test_bad_parameters_are_named(calibrator, message):
+    _, P, codes = sample()
+    with pytest.raises(ValueError, match=message):
+        calibrator.fit(None, codes, y_proba=P)
