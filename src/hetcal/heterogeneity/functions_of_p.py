@@ -106,6 +106,15 @@ class FunctionsOfP:
         square = self.weight @ values**2
         return (self.weight @ self.residual(values) ** 2) / np.maximum(square, 1e-300)
 
+    def take(self, rows: Rows) -> FunctionsOfP:
+        """Return the same functions on some of the items."""
+        atom, weight = self.atom[rows], self.weight[rows]
+        inside = atom >= 0
+        mass = np.bincount(atom[inside], weight[inside], len(self.atom_mass)).astype(np.float64)
+        number = np.append(np.where(mass > 0, np.cumsum(mass > 0) - 1, -1), -1)
+        bare = FunctionsOfP(number[atom], mass[mass > 0], np.empty((len(weight), 0)), weight)
+        return bare.joined_by(self.basis[rows])
+
     def joined_by(self, columns: Matrix) -> FunctionsOfP:
         """Return the space that also holds these functions."""
         both = np.hstack([self.basis, self.residual(columns)])

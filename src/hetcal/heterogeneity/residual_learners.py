@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ class Task:
     Attributes
     ----------
     residuals : ndarray of shape (n, C)
+        Of all items, off the functions of p. They sum to zero, so that a learner could tell the
+        residuals of a fold from those of the others: it learns from :meth:`residuals_of`.
     folds : Folds
     weight : ndarray of shape (n,)
     dictionary : Dictionary
@@ -57,6 +59,22 @@ class Task:
     odds: Matrix
     space: FunctionsOfP
     candidates: list[Rows]
+
+    def without(self, train: Rows) -> int:
+        """Return the fold that is not among the items to learn from."""
+        return int(np.bincount(self.folds.number[train], minlength=len(self.folds)).argmin())
+
+    def residuals_of(self, train: Rows) -> Matrix:
+        """Return the residuals that all items but a fold's have among themselves."""
+        return self.residuals_by_fold[self.without(train)][train]
+
+    @cached_property
+    def residuals_by_fold(self) -> Matrix:
+        """The residuals to learn from for each fold, zero for its own items; (J, n, C)."""
+        every = np.zeros((len(self.folds), *self.residuals.shape))
+        for residuals, (train, _) in zip(every, self.folds, strict=True):
+            residuals[train] = self.space.take(train).residual(self.residuals[train])
+        return every
 
     def tree_features(self) -> Floats:
         """Return ranks (NaN where missing), frequent levels, and log-odds."""
@@ -98,7 +116,7 @@ def linear_directions(task: Task) -> Matrix:
     A = A / (np.sqrt((A**2).mean(axis=0)) + 1e-9)
 
     def learn(train: Rows) -> Callable[[Rows], Matrix]:
-        coefficients = _ridge(A[train], R[train], task.weight[train])
+        coefficients = _ridge(A[train], task.residuals_of(train), task.weight[train])
         return lambda test: A[test] @ coefficients
 
     return out_of_sample(learn, task.folds, len(R))
@@ -124,9 +142,8 @@ def greedy_directions(task: Task) -> Matrix:
     R = task.residuals
 
     def learn(train: Rows) -> Callable[[Rows], Matrix]:
-        fold = task.folds.number[np.setdiff1d(np.arange(len(R)), train, assume_unique=True)[0]]
-        F = free_values(task.space, task.dictionary, task.candidates[fold])
-        chosen, coefficients = pursue(F[train], R[train], task.weight[train])
+        F = free_values(task.space, task.dictionary, task.candidates[task.without(train)])
+        chosen, coefficients = pursue(F[train], task.residuals_of(train), task.weight[train])
         return lambda test: F[test][:, chosen] @ coefficients
 
     return out_of_sample(learn, task.folds, len(R))
@@ -165,7 +182,7 @@ def boosted_directions(task: Task) -> Matrix:
     found = np.zeros_like(R)
     found[:, most] = boosted_residuals(
         task.tree_features(),
-        R[:, most],
+        task.residuals_by_fold[:, :, most],
         task.folds.number,
         weight=task.weight,
         n_rounds=_ROUNDS,
@@ -183,7 +200,8 @@ def _regressor_directions(regressor: Any, task: Task) -> Matrix:
     Z, R = np.nan_to_num(task.tree_features(), nan=0.5), task.residuals
 
     def learn(train: Rows) -> Callable[[Rows], Matrix]:
-        models = [clone(regressor).fit(Z[train], column[train]) for column in R.T]
+        residuals = task.residuals_of(train)
+        models = [clone(regressor).fit(Z[train], column) for column in residuals.T]
         return lambda test: np.column_stack([model.predict(Z[test]) for model in models])
 
     return out_of_sample(learn, task.folds, len(R))

@@ -205,7 +205,7 @@ def _accumulate(fit, outcomes: Outcomes, dictionary, groups, rng) -> _Sums:
     (n, C), M = outcomes.residuals.shape, len(dictionary)
     B = int(np.clip(_FLOPS / (2 * n * M * C), _FEWEST_DRAWS, _MOST_DRAWS))
     inflate = (1 / np.sqrt(1 - space.leverage))[:, None]
-    spread = outcomes.proba * (1 - outcomes.proba) * inflate**2
+    spread = outcomes.proba * (1 - outcomes.proba)
     scale = np.ones(C)
     if groups is None:
         w = space.weight @ (outcomes.residuals**2 * inflate**2)
@@ -227,7 +227,7 @@ def _accumulate(fit, outcomes: Outcomes, dictionary, groups, rng) -> _Sums:
             variance += square.T @ (w**2 * spread[rows].astype(np.float32))
             uniform = rng.random((len(phi), B), dtype=np.float32)
             errors = outcomes.draw(rows, uniform)
-            c = (w * inflate[rows]).astype(np.float32)
+            c = w
         else:
             scores = w * r * inflate[rows].astype(np.float32)
             variance += _group_squares(free, scores, groups[rows])

@@ -166,7 +166,8 @@ def boosted_residuals(
     ----------
     X : ndarray of shape (n, d)
         Features; NaN is a missing value.
-    residuals : ndarray of shape (n, C)
+    residuals : ndarray of shape (J, n, C)
+        What the trees learn for each fold; the fold's own items do not count.
     fold : ndarray of shape (n,)
         Fold numbers 0..J-1.
     weight : ndarray of shape (n,), optional
@@ -177,7 +178,8 @@ def boosted_residuals(
     --------
     >>> import numpy as np
     >>> x = np.repeat([0.0, 1.0], 40)[:, None]
-    >>> boosted_residuals(x, np.where(x > 0, 0.3, -0.3), np.arange(80) % 2)[[0, -1]].round(1)
+    >>> residuals = np.stack(2 * [np.where(x > 0, 0.3, -0.3)])
+    >>> boosted_residuals(x, residuals, np.arange(80) % 2)[[0, -1]].round(1)
     array([[-0.3],
            [ 0.3]])
     """
@@ -187,12 +189,11 @@ def boosted_residuals(
     )  # fmt: skip
     bins = _binned(X, [_edges(column, n_bins) for column in X.T])
     useful = np.flatnonzero(bins.min(axis=1) < bins.max(axis=1)).astype(np.int32)
-    n, C = residuals.shape
-    J = int(fold.max()) + 1
+    J, n, C = residuals.shape
     mass = np.repeat(
         (fold != np.arange(J)[:, None]) * (1.0 if weight is None else weight), C, axis=0
     )
-    truth = np.tile(residuals.T, (J, 1))
+    truth = np.ascontiguousarray(residuals.transpose(0, 2, 1)).reshape(J * C, n)
     fitted = np.zeros_like(truth)
     rng = np.random.default_rng(seed)
     n_drawn = max(_LEAST_COLUMNS, int(np.ceil(useful.size * _share_of_columns(useful.size))))
