@@ -1,6 +1,17 @@
 """Hidden heterogeneity: how much, is it real, where, and who."""
 
-from hetcal.heterogeneity.estimator import HeterogeneityTest, HiddenHeterogeneity
+from hetcal.heterogeneity.estimator import HiddenHeterogeneity
+from hetcal.heterogeneity.orthogonal_test import (
+    HeterogeneityTest,
+    heterogeneity_test,
+    heterogeneity_test_set,
+)
 from hetcal.heterogeneity.subgroups import find_subgroups
 
-__all__ = ["HeterogeneityTest", "HiddenHeterogeneity", "find_subgroups"]
+__all__ = [
+    "HeterogeneityTest",
+    "HiddenHeterogeneity",
+    "find_subgroups",
+    "heterogeneity_test",
+    "heterogeneity_test_set",
+]

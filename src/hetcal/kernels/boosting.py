@@ -146,6 +146,76 @@ class Boosting:
         return -self.learning_rate * (np.bincount(leaf, slope, n_leaves) / mass)
 
 
+def boosted_residuals(
+    X: NDArray,
+    residuals: Matrix,
+    fold: NDArray[np.int64],
+    *,
+    weight: Matrix | None = None,
+    n_rounds: int = 60,
+    learning_rate: float = 0.08,
+    depth: int = 3,
+    n_bins: int = 32,
+    l2: float = 5.0,
+    least_mass: float = 15.0,
+    seed: int = 0,
+    n_jobs: int | None = 1,
+) -> Matrix:
+    """Return boosted least-squares predictions of residuals, each from the other folds.
+
+    Items of the fold that is predicted have no weight in its trees, but pass down them with the
+    others; so all folds and outputs are grown together on one table of bins.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Features; NaN is a missing value.
+    residuals : ndarray of shape (J, n, C)
+        What the trees learn for each fold; the fold's own items do not count.
+    fold : ndarray of shape (n,)
+        Fold numbers 0..J-1.
+    weight : ndarray of shape (n,), optional
+    n_rounds, learning_rate, depth, n_bins, l2, least_mass
+        As for :class:`Boosting`; the mass of a leaf is the weight of its items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.repeat([0.0, 1.0], 40)[:, None]
+    >>> residuals = np.stack(2 * [np.where(x > 0, 0.3, -0.3)])
+    >>> boosted_residuals(x, residuals, np.arange(80) % 2)[[0, -1]].round(1)
+    array([[-0.3],
+           [ 0.3]])
+    """
+    trees = Boosting(
+        share=1.0, learning_rate=learning_rate, depth=depth, n_bins=n_bins, l2=l2,
+        least_mass=least_mass,
+    )  # fmt: skip
+    bins = _binned(X, [_edges(column, n_bins) for column in X.T])
+    useful = np.flatnonzero(bins.min(axis=1) < bins.max(axis=1)).astype(np.int32)
+    J, n, C = residuals.shape
+    mass = np.repeat(
+        (fold != np.arange(J)[:, None]) * (1.0 if weight is None else weight), C, axis=0
+    )
+    truth = np.ascontiguousarray(residuals.transpose(0, 2, 1)).reshape(J * C, n)
+    fitted = np.zeros_like(truth)
+    rng = np.random.default_rng(seed)
+    n_drawn = max(_LEAST_COLUMNS, int(np.ceil(useful.size * _share_of_columns(useful.size))))
+    for _ in range(n_rounds if useful.size else 0):
+        drawn = np.sort(rng.permutation(useful)[:n_drawn])
+        slope = mass * (fitted - truth)
+        column = np.zeros((len(truth), 2**depth - 1), dtype=np.int32)
+        cut = np.full(column.shape, _NEVER, dtype=np.uint8)
+        for s, at in enumerate(trees._grow(bins, drawn, slope, mass, column, cut, n_jobs)):
+            fitted[s] += trees._leaf_values(at, slope[s], mass[s])[at]
+    return fitted.reshape(J, C, n)[fold, :, np.arange(n)]
+
+
+def _share_of_columns(n_columns: int) -> float:
+    """Return the share that each round sees: all of few columns, a part of many."""
+    return 1.0 if n_columns <= 2 * _LEAST_COLUMNS else np.sqrt(2 * _LEAST_COLUMNS / n_columns)
+
+
 @stored(
     {
         "classes_": integers(None, low=0, high=MOST_CLASSES),

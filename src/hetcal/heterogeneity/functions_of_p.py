@@ -1,0 +1,264 @@
+r"""A space of functions of p, rich enough for any global map :math:`h(p)`.
+
+The null hypothesis is :math:`P(y \mid x) = h(p)` for *some* :math:`h`. What h leaves is estimated
+by a projection: with an orthonormal basis Q of the space, the residuals are :math:`R = (I - QQ')Y`,
+and a direction :math:`\varphi(x)` is compared with them after the same projection,
+:math:`\tilde\varphi = (I - QQ')\varphi`. So neither the part of h that the space holds nor the
+error of its fit can pass for something hidden.
+
+The space holds constants, p and the whole matrix of log p (Dirichlet and matrix scaling, label
+noise), hinges on every log-odds (smooth curves), an indicator of every value of p that is repeated
+(decision trees, rounding), the predicted class and its probability, a logistic fit, and the leaves
+of a tree in p, where jumps are so large that BIC pays for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeRegressor
+
+from hetcal._typing import Matrix, Rows, Vector
+from hetcal.data import CalibrationSet
+
+_LEAST_REPEATS = 5
+_ITEMS_PER_FUNCTION = 10
+_LARGEST_LEVERAGE = 0.8
+_SINGULAR = 1e-8  # of squared singular values
+_MOST_NEWTON = 250  # coefficients up to which Newton's method is the faster one
+_LEAST_LOG = np.log(1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionsOfP:
+    """An orthonormal basis of functions of p on the items, in the inner product of the weights.
+
+    Attributes
+    ----------
+    atom : ndarray of shape (n,)
+        Number of the item's repeated value of p, -1 where the value is not repeated.
+    atom_mass : ndarray of shape (a,)
+        Weight of the items that share it.
+    basis : ndarray of shape (n, q)
+        The other functions, orthogonal to the indicators of repeated values.
+    weight : ndarray of shape (n,)
+        Mean 1.
+    """
+
+    atom: Rows
+    atom_mass: Vector
+    basis: Matrix
+    weight: Vector
+
+    @property
+    def size(self) -> int:
+        """Dimension of the space."""
+        return len(self.atom_mass) + self.basis.shape[1]
+
+    @cached_property
+    def leverage(self) -> Vector:
+        """How much of its own label each item gives to its fit."""
+        own = np.append(1 / self.atom_mass, 0.0)[self.atom] + (self.basis**2).sum(axis=1)
+        return np.minimum(self.weight * own, _LARGEST_LEVERAGE)
+
+    @cached_property
+    def _basis32(self) -> NDArray[np.float32]:
+        """For products with directions in single precision."""
+        return self.basis.astype(np.float32)
+
+    def coefficients(self, values: NDArray, rows: slice = slice(None)) -> NDArray:
+        """Return (the rows' part of) the coefficients of the projection, shape (a + 1 + q, M).
+
+        The row after the atoms belongs to items without a repeated value and is zero.
+        """
+        single = values.dtype == np.float32
+        weighted = values * self.weight[rows, None].astype(values.dtype)
+        basis = self._basis32 if single else self.basis
+        return np.vstack([self._atom_means(weighted, rows), basis[rows].T @ weighted])
+
+    def _atom_means(self, weighted: Matrix, rows: slice) -> Matrix:
+        n_atoms, atom = len(self.atom_mass), self.atom[rows]
+        if not n_atoms:
+            return np.zeros((1, weighted.shape[1]))
+        inside = np.flatnonzero(atom >= 0)
+        shares = (1 / self.atom_mass[atom[inside]]).astype(weighted.dtype)
+        members = sparse.csr_array((shares, (atom[inside], inside)), (n_atoms + 1, len(atom)))
+        return members @ weighted
+
+    def fitted(self, coefficients: NDArray, rows: slice = slice(None)) -> NDArray:
+        """Return the values of the projection."""
+        n_atoms = len(self.atom_mass)
+        basis = self._basis32 if coefficients.dtype == np.float32 else self.basis
+        fit = basis[rows] @ coefficients[n_atoms + 1 :]
+        return fit + coefficients[: n_atoms + 1][self.atom[rows]] if n_atoms else fit
+
+    def residual(self, values: Matrix) -> Matrix:
+        """Return what the space leaves of values on the items."""
+        return values - self.fitted(self.coefficients(values))
+
+    def share_left(self, values: Matrix) -> Vector:
+        """Return which share of each column's square the space leaves."""
+        square = self.weight @ values**2
+        return (self.weight @ self.residual(values) ** 2) / np.maximum(square, 1e-300)
+
+    def take(self, rows: Rows) -> FunctionsOfP:
+        """Return the same functions on some of the items."""
+        atom, weight = self.atom[rows], self.weight[rows]
+        inside = atom >= 0
+        mass = np.bincount(atom[inside], weight[inside], len(self.atom_mass)).astype(np.float64)
+        number = np.append(np.where(mass > 0, np.cumsum(mass > 0) - 1, -1), -1)
+        bare = FunctionsOfP(number[atom], mass[mass > 0], np.empty((len(weight), 0)), weight)
+        return bare.joined_by(self.basis[rows])
+
+    def joined_by(self, columns: Matrix) -> FunctionsOfP:
+        """Return the space that also holds these functions."""
+        both = np.hstack([self.basis, self.residual(columns)])
+        return replace(self, basis=_orthonormal(both, self.weight))
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalFit:
+    """The best global map on the items, and what it leaves.
+
+    Attributes
+    ----------
+    space : FunctionsOfP
+    proba : ndarray of shape (n, K)
+        :math:`h(p)`: the law from which a null draws labels.
+    residuals : ndarray of shape (n, K)
+        :math:`(I - QQ')Y`.
+    """
+
+    space: FunctionsOfP
+    proba: Matrix
+    residuals: Matrix
+
+    @property
+    def unshrunk(self) -> Matrix:
+        """Residuals with the variance that the fit has taken from them given back (HC2)."""
+        return self.residuals / np.sqrt(1 - self.space.leverage)[:, None]
+
+
+def log_odds(log_proba: Matrix) -> Matrix:
+    """Return log-odds against class 0 for two classes, else centred log-probabilities but one."""
+    L = np.maximum(log_proba, _LEAST_LOG)
+    if L.shape[1] == 2:
+        return L[:, 1:] - L[:, :1]
+    return (L - L.mean(axis=1, keepdims=True))[:, :-1]
+
+
+def fit_global(calibration: CalibrationSet) -> GlobalFit:
+    """Fit the space to the labels; labels choose leaves and the logistic fit, nothing else."""
+    weight = calibration.weights / calibration.weights.mean()
+    P, Y = calibration.proba, calibration.onehot
+    odds = log_odds(calibration.scores.log_proba)
+    atom, mass = _repeated_values(P, weight)
+    smooth = _smooth_columns(P, odds, share=float(mass.sum() / weight.sum()))
+    logistic = _logistic_fit(smooth[:, 1:], calibration.codes, Y, weight)
+    space = FunctionsOfP(atom, mass, np.empty((len(P), 0)), weight)
+    space = space.joined_by(np.hstack([smooth, logistic[:, 1:]]))
+    residuals = space.residual(Y)
+    leaves = _jumps(
+        odds if P.shape[1] == 2 else np.hstack([odds, P]), residuals, weight, Y.shape[1]
+    )
+    if leaves is not None:
+        space = space.joined_by(leaves)
+        residuals = space.residual(Y)
+    return GlobalFit(space, _law(logistic, Y - residuals, space), residuals)
+
+
+def _law(logistic: Matrix, fitted: Matrix, space: FunctionsOfP) -> Matrix:
+    """Return the logistic fit, moved to the projection as far as that exceeds its own noise."""
+    n, w = len(fitted), space.weight[:, None]
+    move = fitted - logistic
+    noise = space.size * (w * logistic * (1 - logistic)).sum() / n
+    kept = max(0.0, 1 - noise / ((w * move**2).sum() + 1e-12))
+    H = np.clip(logistic + kept * move, 0.5 / n, 1.0)
+    return H / H.sum(axis=1, keepdims=True)
+
+
+def _repeated_values(P: Matrix, weight: Vector) -> tuple[Rows, Vector]:
+    """Find the values of p that are frequent enough for an indicator of their own."""
+    key = P.round(9) @ np.sqrt(np.arange(2.0, P.shape[1] + 2))  # one number per row: fast to sort
+    _, place, counts = np.unique(key.round(9), return_inverse=True, return_counts=True)
+    frequent = np.flatnonzero(counts >= _LEAST_REPEATS)
+    most = max(len(P) // (_ITEMS_PER_FUNCTION - 2), 4)
+    frequent = frequent[np.argsort(-counts[frequent], kind="stable")[:most]]
+    number = np.full(len(counts), -1, dtype=np.int64)
+    number[frequent] = np.arange(len(frequent))
+    atom = number[place]
+    mass = np.bincount(atom[atom >= 0], weight[atom >= 0], minlength=len(frequent))
+    return atom, mass.astype(np.float64)
+
+
+def _smooth_columns(P: Matrix, odds: Matrix, share: float) -> Matrix:
+    """Return a constant, p, log-odds and, unless nearly all p are repeated, curves."""
+    n, K = P.shape
+    columns = [np.ones((n, 1)), odds, P[:, 1:]]
+    room = n / _ITEMS_PER_FUNCTION - 2 * K
+    if K > 2 and room > 2 * K:
+        top = P.argmax(axis=1)[:, None] == np.arange(K)
+        columns += [top[:, 1:] * 1.0, top * P.max(axis=1)[:, None]]
+        room -= 2 * K
+    if share < 0.9:
+        most = max(9, round(n ** (1 / 3))) if K == 2 else max(5, round(n**0.2))
+        n_knots = int(np.clip(room / odds.shape[1], 0, most))
+        columns += [_hinges(column, n_knots) for column in odds.T]
+        if K > 2:
+            columns.append(_hinges(P.max(axis=1), n_knots))
+    return np.hstack(columns)
+
+
+def _hinges(column: Vector, n_knots: int) -> Matrix:
+    knots = np.unique(np.quantile(column, np.linspace(0, 1, n_knots + 2)[1:-1]))
+    return np.maximum(column[:, None] - knots, 0.0)
+
+
+def _logistic_fit(columns: Matrix, codes: Rows, Y: Matrix, weight: Vector) -> Matrix:
+    """Return a penalised logistic regression on the smooth functions, never quite 0 or 1."""
+    n, K = Y.shape
+    scaled = (columns - columns.mean(axis=0)) / (columns.std(axis=0) + 1e-9)
+    H = np.tile(1e-3 * (weight @ Y + 0.5) / (n + 0.5 * K), (n, 1))
+    seen = np.unique(codes)
+    newton = len(seen) * columns.shape[1] <= _MOST_NEWTON
+    model = LogisticRegression(
+        C=1.0, solver="newton-cholesky" if newton else "lbfgs", max_iter=100, tol=1e-3
+    )
+    if len(seen) > 1:
+        H[:, seen] += (1 - 1e-3) * model.fit(scaled, codes, sample_weight=weight).predict_proba(
+            scaled
+        )
+    return H / H.sum(axis=1, keepdims=True)
+
+
+def _jumps(coordinates: Matrix, residuals: Matrix, weight: Vector, K: int) -> Matrix | None:
+    """Return indicators of the leaves of a tree in p, pruned as hard as BIC; None for one leaf."""
+    n = len(residuals)
+    price = residuals.var(axis=0).mean() * (9 + 2 * K) / (K - 1) / n
+    tree = DecisionTreeRegressor(
+        max_leaf_nodes=int(np.clip(n // 40, 2, 32)),
+        min_samples_leaf=max(8, n // 100),
+        ccp_alpha=price,
+        random_state=0,
+    )
+    leaf = tree.fit(coordinates, residuals, sample_weight=weight).apply(coordinates)
+    return None if tree.get_n_leaves() < 2 else (leaf[:, None] == np.unique(leaf)) * 1.0
+
+
+def _orthonormal(columns: Matrix, weight: Vector) -> Matrix:
+    """Return an orthonormal basis of the columns' span, in the inner product of the weights."""
+    scaled = columns * np.sqrt(weight)[:, None]
+    norm = np.linalg.norm(scaled, axis=0)
+    scaled = scaled[:, norm > 1e-9 * np.sqrt(len(columns))]
+    scaled = scaled / np.linalg.norm(scaled, axis=0)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    kept = values > _SINGULAR * max(values.max(initial=0.0), 1e-300)
+    basis = scaled @ (vectors[:, kept] / np.sqrt(values[kept]))
+    if basis.shape[1]:  # a second pass repairs what the squared condition number has cost
+        basis = np.linalg.solve(np.linalg.cholesky(basis.T @ basis), basis.T).T
+    return basis / np.sqrt(np.maximum(weight, 1e-300))[:, None]

@@ -1,0 +1,388 @@
+r"""All scores of a dictionary at once, and how large they are when nothing is hidden.
+
+The score of a direction :math:`\varphi` for class k is
+
+.. math:: T = \sum_i w_i r_{ik} \tilde\varphi_i ,
+
+residuals and direction both projected off the functions of p. Under the null the labels have the
+law h(p): labels are drawn from it and scored the same way. Where rows belong to groups, whose
+labels may depend on each other, the signs of whole groups' residuals are drawn instead.
+
+Families of scores are put on one scale by their p-values (gamma tails fitted to the draws),
+combined by a weighted harmonic mean, and the combination is compared with its draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import gamma
+
+from hetcal._typing import Matrix, Rows, Vector
+from hetcal.data import Folds
+from hetcal.heterogeneity.dictionary import Dictionary
+from hetcal.heterogeneity.functions_of_p import FunctionsOfP, GlobalFit
+
+Floats = NDArray[np.float32]
+
+_FLOPS = 1.5e10  # what the draws may cost
+_FEWEST_DRAWS, _MOST_DRAWS = 499, 1999
+_MOST_CLASSES = 12
+_SIGNS = np.array([-1, 1], dtype=np.float32)
+_BLOCK_CELLS = 1 << 22
+_SMALLEST_LOG_P = -80.0
+_TAIL = 0.1  # share of the draws by which the tail is fitted
+_TAIL_PRIOR = 200  # draws that say: the combination has the tail of a p-value
+_WEIGHT_ONE_CLASS, _WEIGHT_TOP = 0.5, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of all directions.
+
+    Attributes
+    ----------
+    z : ndarray of shape (M, C)
+        Studentised scores per direction and outcome (see :class:`Outcomes`).
+    sums : ndarray of shape (M, C)
+        The scores themselves.
+    squares : ndarray of shape (M,)
+        Squared length of each direction off the functions of p; infinite where too little is left.
+    coefficients : ndarray
+        Of the directions' projections on the functions of p.
+    classes : ndarray
+        Class of each outcome that is a class.
+    p_value : float
+        Of all families together.
+    families : dict
+        From a family's name to its own p-value.
+    n_draws : int
+    """
+
+    z: Matrix
+    sums: Matrix
+    squares: Vector
+    coefficients: Floats
+    classes: Rows
+    p_value: float
+    families: dict[str, float]
+    n_draws: int
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What is predicted of an item: its label being a class, or being the predicted class.
+
+    Attributes
+    ----------
+    residuals : ndarray of shape (n, C)
+    proba : ndarray of shape (n, C)
+        Their null probabilities.
+    classes : ndarray of shape (C',)
+        The class of each outcome but the last, where the last is the predicted class.
+    law : ndarray of shape (n, K)
+    top : ndarray of shape (n,) or None
+        The predicted class.
+    """
+
+    residuals: Matrix
+    proba: Matrix
+    classes: Rows
+    law: Matrix
+    top: Rows | None
+
+    @classmethod
+    def of(cls, fit: GlobalFit, P: Matrix) -> Outcomes:
+        """Return one outcome for two classes; else the classes, and the predicted class."""
+        H, R = fit.proba, fit.residuals
+        if H.shape[1] == 2:
+            return cls(R[:, 1:], H[:, 1:], np.array([1]), H, None)
+        spread = (H * (1 - H)).sum(axis=0)
+        classes = np.sort(np.argsort(-spread, kind="stable")[:_MOST_CLASSES])
+        top = P.argmax(axis=1)
+        rows = np.arange(len(H))
+        # Its expectation is a function of p, and its residual is taken off the space once more.
+        right = fit.space.residual(R[rows, top][:, None])
+        return cls(
+            np.hstack([R[:, classes], right]),
+            np.column_stack([H[:, classes], H[rows, top]]),
+            classes,
+            H,
+            top,
+        )
+
+    def draw(self, rows: slice, uniform: Floats) -> Iterator[Floats]:
+        """Return each outcome of drawn labels minus its probability, shape (rows, draws)."""
+        H = self.law[rows]
+        if H.shape[1] == 2:
+            h = H[:, 1:].astype(np.float32)
+            yield (uniform < h) - h
+            return
+        edges = np.cumsum(H, axis=1).astype(np.float32)
+        label = (uniform[:, :, None] >= edges[:, None, :-1]).sum(axis=2)
+        for k in self.classes:
+            yield (label == k) - H[:, [k]].astype(np.float32)
+        if self.top is not None:
+            yield (label == self.top[rows, None]) - self.proba[rows, -1:].astype(np.float32)
+
+
+def score_test(
+    fit: GlobalFit,
+    outcomes: Outcomes,
+    dictionary: Dictionary,
+    groups: Rows | None,
+    rng: np.random.Generator,
+) -> Scores:
+    """Score all directions, and compare each family and all together with null draws."""
+    sums = _accumulate(fit, outcomes, dictionary, groups, rng)
+    spread = np.sqrt(sums.variance)
+    drawn = sums.drawn / spread[:, :, None].astype(np.float32)
+    seen = sums.observed / spread
+    families = [
+        (
+            family.name + words,
+            family.weight * weight,
+            judge(family.blocks, seen[:, at], drawn[:, at]),
+        )
+        for words, weight, at, judge in _views(outcomes)
+        for family in dictionary.families
+    ]
+    p, by_family = _combined(families)
+    return Scores(
+        seen,
+        sums.observed,
+        sums.squares,
+        sums.coefficients,
+        outcomes.classes,
+        p,
+        by_family,
+        sums.drawn.shape[2],
+    )
+
+
+def scores_by_fold(
+    scores: Scores,
+    fit: GlobalFit,
+    dictionary: Dictionary,
+    residuals: Matrix,
+    splits: list[Folds],
+) -> list[Matrix]:
+    """Return the sum over each fold's items of residual times direction, (M, C, J) per split."""
+    n, C = residuals.shape
+    columns = [folds.number == j for folds in splits for j in range(len(folds))]
+    sums = np.zeros((len(dictionary), C, len(columns)))
+    member = np.stack(columns, axis=1).astype(np.float32)
+    weighted = (fit.space.weight[:, None] * residuals).astype(np.float32)
+    for rows in _blocks(n, len(dictionary), None):
+        free = _free(fit.space, dictionary, scores.coefficients, rows)
+        for k in range(C):
+            sums[:, k] += free.T @ (weighted[rows, k : k + 1] * member[rows])
+    borders = np.cumsum([len(folds) for folds in splits])[:-1]
+    return np.split(sums, borders, axis=2)
+
+
+def _free(space: FunctionsOfP, dictionary: Dictionary, coefficients: Floats, rows: slice) -> Floats:
+    """Return the directions of some rows, less functions of p."""
+    return dictionary.values(rows) - space.fitted(coefficients, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    observed: Matrix  # (M, C)
+    drawn: Floats  # (M, C, B)
+    variance: Matrix  # (M, C)
+    squares: Vector  # (M,)
+    coefficients: Floats
+
+
+def _accumulate(fit, outcomes: Outcomes, dictionary, groups, rng) -> _Sums:
+    """Add scores up over blocks of rows; memory does not grow with the rows."""
+    space = fit.space
+    (n, C), M = outcomes.residuals.shape, len(dictionary)
+    B = int(np.clip(_FLOPS / (2 * n * M * C), _FEWEST_DRAWS, _MOST_DRAWS))
+    inflate = (1 / np.sqrt(1 - space.leverage))[:, None]
+    spread = outcomes.proba * (1 - outcomes.proba)
+    scale = np.ones(C)
+    if groups is None:
+        w = space.weight @ (outcomes.residuals**2 * inflate**2)
+        scale = np.maximum(w / (space.weight @ spread), 1e-12)
+    coefficients = _coefficients(space, dictionary)
+    observed, variance = np.zeros((M, C)), np.zeros((M, C))
+    drawn = np.zeros((M, C, B), dtype=np.float32)
+    left, total = np.zeros(M), np.zeros((2, M))
+    for rows in _blocks(n, M + B * fit.proba.shape[1], groups):
+        phi = dictionary.values(rows)
+        w = space.weight[rows, None].astype(np.float32)
+        total += [(phi.T @ w)[:, 0], ((phi * phi).T @ w)[:, 0]]
+        free = phi - space.fitted(coefficients, rows)
+        square = free * free
+        left += (square.T @ w)[:, 0]
+        r = outcomes.residuals[rows].astype(np.float32)
+        observed += free.T @ (w * r)
+        if groups is None:
+            variance += square.T @ (w**2 * spread[rows].astype(np.float32))
+            uniform = rng.random((len(phi), B), dtype=np.float32)
+            errors = outcomes.draw(rows, uniform)
+            c = w
+        else:
+            scores = w * r * inflate[rows].astype(np.float32)
+            variance += _group_squares(free, scores, groups[rows])
+            first = int(groups[rows.start])
+            signs = rng.choice(_SIGNS, (int(groups[rows.stop - 1]) - first + 1, B))
+            errors = (scores[:, [k]] * signs[groups[rows] - first] for k in range(C))
+            c = np.float32(1.0)
+        for k, error in enumerate(errors):
+            drawn[:, k] += free.T @ (error * c)
+    known = left > 1e-3 * (total[1] - total[0] ** 2 / n) + 1e-9
+    variance = np.where(known[:, None] & (variance > 1e-8), variance, np.inf)
+    squares = np.where(known, left, np.inf)
+    return _Sums(observed / np.sqrt(scale), drawn, variance, squares, coefficients)
+
+
+def _coefficients(space: FunctionsOfP, dictionary: Dictionary) -> Floats:
+    n = len(space.weight)
+    parts = (
+        space.coefficients(dictionary.values(rows), rows)
+        for rows in _blocks(n, len(dictionary), None)
+    )
+    return reduce(np.add, parts).astype(np.float32)
+
+
+def _blocks(n: int, width: int, groups: Rows | None) -> Iterator[slice]:
+    """Return slices of rows; groups, which come one after the other, stay whole."""
+    step = max(_BLOCK_CELLS // max(width, 1), 256)
+    ends = np.arange(step, n + step, step).clip(max=n)
+    if groups is not None:
+        borders = np.append(np.flatnonzero(np.diff(groups)) + 1, n)
+        ends = np.unique(borders[np.searchsorted(borders, ends)])
+    start = 0
+    for end in ends.tolist():
+        yield slice(start, end)
+        start = end
+
+
+def _group_squares(free: Floats, scores: Floats, groups: Rows) -> Matrix:
+    starts = np.append(0, np.flatnonzero(np.diff(groups)) + 1)
+    return np.column_stack(
+        [
+            (np.add.reduceat(free * scores[:, [k]], starts, axis=0).astype(np.float64) ** 2).sum(0)
+            for k in range(scores.shape[1])
+        ]
+    )
+
+
+def _views(outcomes: Outcomes) -> list[tuple[str, float, slice, Callable]]:
+    """Return how the outcomes of a direction are put together: name, weight, outcomes, judge."""
+    if outcomes.top is None:
+        return [("", 1.0, slice(None), _all_outcomes)]
+    return [
+        ("", 1.0, slice(0, -1), _all_outcomes),
+        (", one class", _WEIGHT_ONE_CLASS, slice(0, -1), _largest_outcome),
+        (", predicted class", _WEIGHT_TOP, slice(-1, None), _all_outcomes),
+    ]
+
+
+Tails = tuple[Vector, Vector]
+
+
+def _all_outcomes(blocks: NDArray[np.int64], seen: Matrix, drawn: Floats) -> Tails | None:
+    """Return log p-values of a family, observed and drawn; squares of all outcomes add up."""
+    square_seen, square_drawn = (seen**2).sum(axis=1), (drawn**2).sum(axis=1)
+    if len(blocks) > 1:
+        return _largest_block(blocks, square_seen, square_drawn)
+    members = drawn[blocks[0]].reshape(-1, drawn.shape[2])
+    return _sum_of_squares(float(square_seen[blocks[0]].sum()), members)
+
+
+def _largest_outcome(blocks: NDArray[np.int64], seen: Matrix, drawn: Floats) -> Tails | None:
+    """Return the same for the outcome with the largest square."""
+    if len(blocks) == 1:
+        return None  # a sum over directions, of different outcomes, says nothing
+    return _largest_block(blocks, (seen**2).max(axis=1), (drawn**2).max(axis=1))
+
+
+def _sum_of_squares(seen: float, members: Floats) -> Tails | None:
+    """Refer a sum of squared scores to a gamma distribution.
+
+    Its variance comes from the scores' correlations: that is steadier than the variance of the
+    sums.
+    """
+    members = members[members.any(axis=1)]
+    if not len(members):
+        return None
+    B = members.shape[1]
+    squares = members.astype(np.float64) ** 2
+    total = squares.sum(axis=0)
+    products = (members @ members.T / B).astype(np.float64) ** 2
+    np.fill_diagonal(products, 0.0)
+    between = 2 * (products.sum() - len(members) * (len(members) - 1) / B)
+    variance = max(squares.var(axis=1).sum() + between, 1e-3 * total.var()) + 1e-12
+    return _gamma(np.append(seen, total), total.mean(), variance)
+
+
+def _largest_block(blocks: NDArray[np.int64], seen: Vector, drawn: Floats) -> Tails | None:
+    """Refer the largest block to the tail of one block, times how many count as independent."""
+    own, null = _block_sums(blocks, seen[:, None])[:, 0], _block_sums(blocks, drawn)
+    alive = null.any(axis=1)
+    if not alive.any():
+        return None
+    null = null[alive]
+    mean = null.mean()
+    top = np.append(own[alive].max(), null.max(axis=0))
+    one = np.concatenate(_gamma(top, float(mean), float(((null - mean) ** 2).mean()) + 1e-12))
+    # -log(1 - p) of the largest of m independent ones is exponential with rate m.
+    hazard = -np.log1p(-np.exp(np.minimum(one, -1e-12)))
+    m = (len(one) - 1) / hazard[1:].sum()
+    log_p = np.log(-np.expm1(-np.maximum(m * hazard, 1e-300)))
+    log_p = np.maximum(log_p, _SMALLEST_LOG_P)
+    return log_p[:1], log_p[1:]
+
+
+def _block_sums(blocks: NDArray[np.int64], values: NDArray) -> NDArray:
+    total = values[blocks[:, 0]]
+    for column in blocks.T[1:]:
+        total = total + values[column]
+    return total
+
+
+def _gamma(values: Vector, mean: float, variance: float) -> Tails:
+    """Return log p-values by the gamma distribution of this mean and variance, first one apart."""
+    log_p = gamma.logsf(values, mean**2 / variance, scale=variance / mean)
+    log_p = np.maximum(log_p, _SMALLEST_LOG_P)
+    return log_p[:1], log_p[1:]
+
+
+def _combined(families: list[tuple[str, float, Tails | None]]) -> tuple[float, dict[str, float]]:
+    """Return the p-value of the families' weighted harmonic mean, and their own."""
+    alive = [(name, weight, tails) for name, weight, tails in families if tails is not None]
+    if not alive:
+        return 1.0, {}
+    share = np.array([weight for _, weight, _ in alive])[:, None]
+    share = share / share.sum()
+    seen = np.stack([tails[0] for _, _, tails in alive])
+    drawn = np.stack([tails[1] for _, _, tails in alive])
+    statistic = float(np.log((share * np.exp(-seen)).sum(axis=0))[0])
+    draws = np.log((share * np.exp(-drawn)).sum(axis=0))
+    own = {name: float(np.exp(tails[0][0])) for name, _, tails in alive}
+    return tail_p_value(statistic, draws), own
+
+
+def tail_p_value(statistic: float, draws: Vector) -> float:
+    """Return the p-value of the logarithm of a combination of inverse p-values.
+
+    In the bulk its rank; in the tail the draws' own level, from which on the logarithm of a
+    p-value falls one for one. Beyond ranks, it does not depend on the luck of a few draws.
+    """
+    draws = np.sort(draws)
+    B = len(draws)
+    n_tail = max(int(_TAIL * B), 1)
+    threshold = draws[-n_tail]
+    if statistic <= threshold:
+        return float((1 + (draws >= statistic).sum()) / (B + 1))
+    excess = float((draws[-n_tail:] - threshold).sum())
+    rate = (n_tail + _TAIL_PRIOR) / (excess + _TAIL_PRIOR)
+    return float(n_tail / B * np.exp(-rate * (statistic - threshold)))

@@ -1,0 +1,264 @@
+"""heterogeneity_test: its level under many maps, its power, its bound, and bad input."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.special import expit, softmax
+from sklearn.linear_model import LinearRegression
+
+from hetcal.heterogeneity import heterogeneity_test
+
+DRAWS, MOST = 10, 3  # 5 % of 10 draws; four rejections or more have a chance of .001
+
+
+def binary(p):
+    return np.column_stack([1 - p, p])
+
+
+def draw(Q, rng):
+    return (rng.random((len(Q), 1)) >= np.cumsum(Q, axis=1)[:, :-1]).sum(axis=1)
+
+
+def atoms(rng, n=300):
+    """A black box with fifteen values, each far from what happens there."""
+    X = rng.normal(size=(n, 6))
+    leaf = np.minimum((expit(1.5 * X[:, 0]) * 15).astype(int), 14)
+    fixed = np.random.default_rng(5)
+    said = fixed.beta(1, 1, 15)
+    happens = np.clip(said + fixed.normal(0, 0.2, 15), 0.03, 0.97)
+    return X, binary(said[leaf]), binary(happens[leaf]), None
+
+
+def steps(rng, n=300):
+    """A map with jumps."""
+    X = rng.normal(size=(n, 6))
+    p = expit(X[:, 0] + 0.7 * X[:, 1])
+    return (
+        X,
+        binary(p),
+        binary(np.array([0.35, 0.15, 0.75, 0.45])[np.digitize(p, [0.3, 0.5, 0.8])]),
+        None,
+    )
+
+
+def matrix_scaling(rng, n=300):
+    """Three classes of which each leans on another's log-probability."""
+    Z = rng.normal(size=(n, 3))
+    mixed = Z @ np.array([[1, 0, -0.4], [-0.4, 1, 0], [0, -0.4, 1]])
+    return np.hstack([Z, rng.normal(size=(n, 3))]), softmax(Z, 1), softmax(mixed, 1), None
+
+
+def clustered(rng, n=300):
+    """Groups of five with an effect of their own, and features that groups share."""
+    group = np.repeat(np.arange(n // 5), 5)
+    X = np.column_stack([rng.normal(size=(n // 5, 3))[group], rng.normal(size=(n, 3))])
+    z = 1.5 * X[:, 3]
+    return X, binary(expit(z)), binary(expit(z + rng.normal(size=n // 5)[group])), group
+
+
+@pytest.mark.parametrize("null", [atoms, steps, matrix_scaling, clustered])
+def test_the_level_is_kept_under_any_map(null):
+    rejected = 0
+    for seed in range(DRAWS):
+        rng = np.random.default_rng([seed, 1])
+        X, P, Q, groups = null(rng)
+        found = heterogeneity_test(
+            X, draw(Q, rng), y_proba=P, classes=range(P.shape[1]), groups=groups, learners=[]
+        )
+        rejected += found.p_value <= 0.05
+    assert rejected <= MOST
+
+
+def hidden(effect, *, n=600, d=8, seed=0, category=False):
+    """Return features, labels and p = expit(1.2 x0), from which the log-odds differ by effect."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    if category:
+        X = pd.DataFrame(X, columns=[f"x{j}" for j in range(d)])
+        X["region"] = pd.Categorical(np.array(["north", "south", "east"])[rng.integers(0, 3, n)])
+        z = 1.2 * X["x0"].to_numpy()
+    else:
+        z = 1.2 * X[:, 0]
+    q = expit(z + effect(X))
+    return X, (rng.random(n) < q).astype(int), binary(expit(z)), q
+
+
+@pytest.mark.parametrize(
+    ("effect", "word", "category"),
+    [
+        (lambda X: 1.2 * np.sign(X[:, 1] * X[:, 2]), "x1 times x2", False),
+        (lambda X: 0.7 * X[:, 3], "x3", False),
+        (lambda X: 1.2 * np.sin(4 * X[:, 1]), "x1", False),
+        (lambda X: -1.5 * (X["region"] == "north"), "region = north", True),
+        (lambda X: X[:, 1] * 1.2 * X[:, 0], "x0 times x1", False),
+    ],
+    ids=["xor", "linear", "wave", "category", "slope"],
+)
+def test_what_is_hidden_is_found_bounded_and_named(effect, word, category):
+    X, y, P, q = hidden(effect, category=category)
+    found = heterogeneity_test(X, y, y_proba=P)
+    assert found.p_value < 0.01
+    assert word in found.directions["direction"][0]
+    truth = 2 * np.mean((q - P[:, 1]) ** 2)  # no more than this is behind p
+    assert 0 < found.grouping_loss_low < truth
+    assert found.grouping_loss_low <= found.grouping_loss_found <= 1.3 * truth
+    assert found.shares["grouping_loss_low"] == found.grouping_loss_low / found.brier
+
+
+def test_a_learner_finds_what_no_direction_of_the_dictionary_says():
+    X, y, P, _ = hidden(
+        lambda X: -3.0 * ((X[:, 1] > 0.2) & (X[:, 2] > 0.2) & (np.abs(X[:, 3]) < 1)), n=1500, d=16
+    )
+    found = heterogeneity_test(X, y, y_proba=P, learners=["boosting", LinearRegression()])
+    assert found.parts["boosting"] < 0.001
+    assert "LinearRegression 1" in found.parts
+
+
+def test_nothing_is_claimed_where_nothing_is_hidden():
+    X, y, P, _ = hidden(lambda X: 0.0)
+    found = heterogeneity_test(X, y, y_proba=P)
+    assert found.p_value > 0.05
+    assert found.grouping_loss_low == 0
+    low, high = found.global_part_interval
+    assert low < 0 < high
+
+
+def test_the_global_part_is_what_a_map_gains():
+    X, _, P, _ = hidden(lambda X: 0.0, n=3000)
+    h = 0.1 + 0.5 * P[:, 1]
+    y = (np.random.default_rng(1).random(3000) < h).astype(int)
+    found = heterogeneity_test(X, y, y_proba=P, learners=[])
+    low, high = found.global_part_interval
+    assert low < 2 * np.mean((h - P[:, 1]) ** 2) < high
+    assert low > 0
+
+
+def test_p_hardly_depends_on_the_seed():
+    X, y, P, _ = hidden(lambda X: 0.55 * X[:, 3], n=400, seed=1)
+    p = [heterogeneity_test(X, y, y_proba=P, random_state=seed).p_value for seed in range(4)]
+    assert 0.001 < min(p) < 0.05
+    assert max(p) <= 2 * min(p)
+
+
+def test_a_weight_is_as_good_as_a_row_repeated_as_one_group():
+    X, y, P, _ = hidden(lambda X: X[:, 3], n=400, seed=3)
+    twice = np.arange(400) % 4 == 0
+    weighted = heterogeneity_test(X, y, y_proba=P, sample_weight=1.0 + twice, learners=["linear"])
+    rows = np.sort(np.concatenate([np.arange(400), np.flatnonzero(twice)]))
+    repeated = heterogeneity_test(
+        X[rows], y[rows], y_proba=P[rows], groups=rows, learners=["linear"]
+    )
+    assert abs(weighted.statistic - repeated.statistic) < 1
+    assert repeated.grouping_loss_found == pytest.approx(weighted.grouping_loss_found, rel=0.5)
+
+
+def test_scale_of_weights_and_items_without_weight_do_not_matter():
+    X, y, P, _ = hidden(lambda X: 0.5 * X[:, 3], n=200)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 200)
+    weight[:50] = 0
+    one = heterogeneity_test(X, y, y_proba=P, sample_weight=weight, learners=[])
+    other = heterogeneity_test(
+        X[50:], y[50:], y_proba=P[50:], sample_weight=7 * weight[50:], learners=[]
+    )
+    assert one.p_value == pytest.approx(other.p_value)
+
+
+def test_missing_values_are_a_direction_of_their_own():
+    X, y, P, _ = hidden(lambda X: 1.5 * (X[:, 4] > 0.8))
+    X[X[:, 4] > 0.8, 4] = np.nan
+    found = heterogeneity_test(X, y, y_proba=P, learners=[])
+    assert found.directions["direction"][0] == "x4 missing"
+
+
+def test_columns_asked_for_count_more():
+    X, y, P, _ = hidden(lambda X: 0.0, n=400)
+    asked = np.random.default_rng(2).integers(0, 4, 400)
+    y = np.where((asked == 1) & (np.random.default_rng(3).random(400) < 0.5), 1, y)
+    plain = heterogeneity_test(X, y, y_proba=P, learners=[])
+    found = heterogeneity_test(
+        X, y, y_proba=P, by=pd.Series(asked.astype(str), name="site").to_frame(), learners=[]
+    )
+    assert found.p_value < 0.01 < plain.p_value
+    assert found.directions["direction"][0] == "site = 1"
+
+
+def test_names_of_columns_asked_for_must_be_known():
+    X, y, P, _ = hidden(lambda X: 0.0, category=True)
+    assert heterogeneity_test(X, y, y_proba=P, by="region", learners=[]).p_value > 0.01
+    with pytest.raises(ValueError, match=r"does not have: \['regoin'\]"):
+        heterogeneity_test(X, y, y_proba=P, by="regoin")
+    with pytest.raises(ValueError, match="by has 3 rows, but X has 600"):
+        heterogeneity_test(X, y, y_proba=P, by=[1, 2, 3])
+
+
+def test_a_wide_sparse_table_takes_little_memory():
+    rng = np.random.default_rng(0)
+    n, d = 400, 50_000
+    X = sparse.random_array((n, d), density=0.0005, rng=rng, format="csr")
+    X = sparse.hstack([X, sparse.csr_array((rng.random((n, 1)) < 0.4) * 1.0)]).tocsr()
+    p = rng.uniform(0.1, 0.9, n)
+    q = expit(np.log(p / (1 - p)) + 1.5 * X[:, [d]].toarray().ravel() - 0.6)
+    found = heterogeneity_test(X, (rng.random(n) < q).astype(int), y_proba=binary(p), learners=[])
+    assert found.p_value < 0.05
+    assert f"x{d} above" in found.directions["direction"][0]
+
+
+def quietly(*arguments, **options):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = heterogeneity_test(*arguments, **options)
+    return found, " ".join(str(warning.message) for warning in said)
+
+
+def test_where_nothing_can_be_tested_it_says_so_and_p_is_one():
+    X, y, P, _ = hidden(lambda X: 0.0, n=200)
+    found, said = quietly(X[:39], y[:39], y_proba=P[:39])
+    assert (found.p_value, found.grouping_loss_low) == (1.0, 0.0)
+    assert "39 items are too few" in said
+    with pytest.raises(ValueError, match="y holds one class only"):
+        heterogeneity_test(X, np.zeros(200, int), y_proba=P, classes=[0, 1])
+    found, said = quietly(np.ones((200, 3)), y, y_proba=P)
+    assert found.p_value == 1.0
+    assert "no column of X takes two values" in said
+    found, said = quietly(X, y, y_proba=P, groups=np.arange(200) % 2)
+    assert found.p_value == 1.0
+    assert "2 groups are too few" in said
+
+
+def test_few_groups_bound_the_p_value():
+    X, y, P, _ = hidden(lambda X: 3.0 * X[:, 1], n=300)
+    found, said = quietly(X, y, y_proba=P, groups=np.arange(300) % 6)
+    assert found.p_value >= 2.0**-5
+    assert "with 6 groups no p-value can be below 0.031" in said
+
+
+@pytest.mark.parametrize("case", ["constant p", "more levels than rows", "two distinct p", "rare"])
+def test_odd_input_gives_a_p_value_that_is_not_wild(case):
+    rng = np.random.default_rng(0)
+    n = 120
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+    p = rng.uniform(0.2, 0.8, n)
+    if case == "constant p":
+        p[:] = 0.5
+    if case == "more levels than rows":
+        X["id"] = pd.Categorical(
+            [f"item {i}" for i in range(n)], categories=[f"item {i}" for i in range(999)]
+        )
+    if case == "two distinct p":
+        p = np.where(p > 0.5, 1.0, 0.0)
+    if case == "rare":
+        p = np.full(n, 0.02)
+    y = (rng.random(n) < np.clip(p, 0.02, 0.9)).astype(int)
+    found = heterogeneity_test(X, y, y_proba=binary(p), classes=[0, 1])
+    assert 0.01 < found.p_value <= 1.0
+
+
+def test_learners_must_be_known():
+    X, y, P, _ = hidden(lambda X: 0.0, n=100)
+    with pytest.raises(ValueError, match="learners must be 'auto' or a list of"):
+        heterogeneity_test(X, y, y_proba=P, learners=["magic"])
+    with pytest.raises(ValueError, match="needs X of the labelled items"):
+        heterogeneity_test(None, y, y_proba=P)
