@@ -9,16 +9,20 @@ from hetcal.datasets._synthetic import (
     SyntheticDataset,
     make_hidden_heterogeneity,
 )
+from hetcal.datasets.problems import Problem, list_problems, make_problem
 
 __all__ = [
     "Dataset",
     "DatasetUnavailableError",
     "HiddenHeterogeneityLaw",
     "PaperSplit",
+    "Problem",
     "SyntheticDataset",
     "list_datasets",
+    "list_problems",
     "load_dataset",
     "make_hidden_heterogeneity",
+    "make_problem",
     "paper_classifier",
     "paper_split",
 ]
