@@ -89,8 +89,8 @@ _GROUPS = [
     ),
     _bug(
         "groups: reliability of the report",
-        "reliability",
-        "None if items.groups is None else items.groups[rows][inside]",
+        "reliability_bins",
+        "None if groups is None else groups[inside]",
         "None",
         "test_costs_and_reliability_of_the_report",
     ),
@@ -125,7 +125,7 @@ _GROUPS = [
     _bug(
         "groups: intervals of metrics",
         "units_of",
-        "codes is None",
+        "items.groups is None",
         "True",
         "test_intervals_of_metrics",
         "test_interval_of_any_function",
@@ -182,7 +182,7 @@ _GROUPS = [
     ),
     _bug(
         "groups: printed error of fit",
-        "_measure",
+        "_measured",
         "items.weight, items.groups",
         "items.weight",
         "test_printed_errors_of_fit",
@@ -701,7 +701,7 @@ _TABLES = [
     ),
     _bug(
         "command: printed change without weights",
-        "_measure",
+        "_measured",
         "items.weight, items.groups",
         "None, items.groups",
         "test_printed_figures_know_weights_and_groups",
@@ -709,15 +709,15 @@ _TABLES = [
     _bug(
         "command: any loss gets worse",
         "_verdict",
-        "self.change > 2 * self.change_error",
-        "self.change > 0",
+        "change > 2 * error",
+        "change > 0",
         "test_a_verdict_needs_two_errors",
     ),
     _bug(
         "command: any gain is clear",
         "_verdict",
-        "self.change > -2 * self.change_error",
-        "self.change > 0",
+        "change > -2 * error",
+        "change > 0",
         "test_a_verdict_needs_two_errors",
     ),
     _bug(

@@ -8,10 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-import hetcal._validation.features as features_module
-from hetcal import HybridCalibrator, diagnose
 from hetcal.data import CalibrationSet, Folds, out_of_sample
-from hetcal.datasets import make_hidden_heterogeneity
 
 
 def checked(n=40, seed=0, X=None, **named):
@@ -153,34 +150,3 @@ def test_items_that_no_split_tests_have_no_prediction():
     assert (predicted[:, 3] == 1).all()
     with pytest.raises(ValueError, match="no split"):
         out_of_sample(lambda _: lambda test: test, [], 4)
-
-
-@pytest.fixture
-def counted(monkeypatch):
-    """Count what is checked and what is encoded."""
-    calls = {"check": 0, "fit": 0}
-    check, fit = CalibrationSet.check.__func__, features_module.FeatureEncoder.fit
-
-    def counting_check(cls, *args, **named):
-        calls["check"] += 1
-        return check(cls, *args, **named)
-
-    def counting_fit(self, X):
-        calls["fit"] += 1
-        return fit(self, X)
-
-    monkeypatch.setattr(CalibrationSet, "check", classmethod(counting_check))
-    monkeypatch.setattr(features_module.FeatureEncoder, "fit", counting_fit)
-    return calls
-
-
-def test_a_hybrid_checks_and_encodes_once(counted):
-    data = make_hidden_heterogeneity(120, random_state=0)
-    HybridCalibrator(n_estimators=5).fit(data.X, data.y, y_proba=data.y_proba)
-    assert counted == {"check": 1, "fit": 1}
-
-
-def test_a_diagnosis_checks_once_and_encodes_once_per_way_of_treating_missing_values(counted):
-    data = make_hidden_heterogeneity(200, random_state=0)
-    diagnose(data.frame(), data.y, y_proba=data.y_proba)
-    assert counted == {"check": 1, "fit": 2}

@@ -173,7 +173,7 @@ HOSTILE = {
     ),
     "method": (["{table}", *ROLES, "--method", "hibrid"], "Did you mean 'hybrid'?"),
     "preserve": (["{table}", *ROLES, "--preserve", "labels"], "Pass --preserve label"),
-    "features": (["{bare}", *ROLES], "no column is left"),
+    "features": (["{bare}", *ROLES], "No column is left"),
     "one class": (["{same}", *ROLES], "Every row of 'outcome' holds 'default'"),
     "format": (["{table}", *ROLES, "--format", "parquet"], "cannot be read"),
 }

@@ -187,8 +187,8 @@ def test_gains_are_differences_of_honest_scores(go_local, hidden):
 def test_progress_and_repetition():
     data = make_hidden_heterogeneity(80, heterogeneity=1.0, random_state=1)
     steps = []
-    once = quick(data, progress=lambda done, total: steps.append((done, total)))
-    assert steps == [(k, 5) for k in range(1, 6)]
+    once = quick(data, progress=lambda done, total, what: steps.append((done, total)))
+    assert steps == [(k, 6) for k in range(7)]
     pd.testing.assert_frame_equal(quick(data).frame(), once.frame())
 
 

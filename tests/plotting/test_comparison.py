@@ -95,7 +95,7 @@ def test_curves_show_what_the_frame_holds(data):
 
 
 def test_unknown_metrics_are_refused(comparison):
-    with pytest.raises(ValueError, match="metric must be one of brier"):
+    with pytest.raises(ValueError, match="metric must be one of 'brier'"):
         ComparisonDisplay.from_comparison(comparison, metric="auc")
-    with pytest.raises(ValueError, match="metric must be one of brier"):
+    with pytest.raises(ValueError, match="metric must be one of 'brier'"):
         LearningCurveDisplay.from_learning_curve(None, metric="ece")

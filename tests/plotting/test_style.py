@@ -7,7 +7,7 @@ import pytest
 
 from hetcal.calibration import list_calibrators
 from hetcal.paper.settings import PAPER_METHODS
-from hetcal.plotting._style import METHOD_STYLES
+from hetcal.plotting.style import METHOD_STYLES
 
 # Machado, Oliveira and Fernandes (2009), severity 1: what is seen, in linear RGB.
 VISION = {

@@ -172,8 +172,8 @@ def test_weights_of_zero_are_left_out(data):
         ({"time": [None] * 500}, "time is missing in row 0"),
         ({"time": [1] * 500}, "too few different values"),
         ({"costs": [[0, 1]]}, "cost_matrix must have one row per class"),
-        ({"y_proba_test": np.full((3, 2), 0.5)}, "both X_test and y_proba_test"),
-        ({"y_test": [0, 1]}, "y_test needs X_test"),
+        ({"y_proba_test": np.full((3, 2), 0.5)}, "y_proba_test without X_test"),
+        ({"y_test": [0, 1]}, "y_test without y_proba_test"),
         ({"feature_names": ["a"]}, "feature_names has 1 names"),
     ],
 )

@@ -206,12 +206,12 @@ def test_in_a_notebook_the_page_has_a_frame_of_its_own(report):
 
 
 def test_colours_are_those_of_the_displays():
-    from hetcal.plotting import _style
+    from hetcal.plotting import style
     from hetcal.report.html.page import _asset
 
-    style = _asset("style.css").lower()
-    for color in (_style.METHOD_STYLES["hybrid"].color, _style.BLUE, _style.GREEN):
-        assert color.lower() in style
+    sheet = _asset("style.css").lower()
+    for color in (style.METHOD_STYLES["hybrid"].color, style.BLUE, style.GREEN):
+        assert color.lower() in sheet
 
 
 def test_the_summary_says_how_far_off_for_whom_and_what_to_do(report):

@@ -3,6 +3,7 @@
 from hetcal._validation.column_order import find_column_order, warn_column_order
 from hetcal._validation.features import FeatureEncoder, check_finite_numeric
 from hetcal._validation.labels import check_labels, check_two_classes
+from hetcal._validation.options import check_choice
 from hetcal._validation.proba import (
     check_columns_match_classes,
     check_logits,
@@ -19,6 +20,7 @@ from hetcal._validation.rows import (
 
 __all__ = [
     "FeatureEncoder",
+    "check_choice",
     "check_columns_match_classes",
     "check_finite_numeric",
     "check_groups",

@@ -96,7 +96,7 @@ def _from_disk(content: bytes, name: str, read: Callable[[Path], Any]) -> Any:
         try:
             return read(path)
         except (InputError, FileFormatError) as error:
-            # Nobody but us knows the temporary folder.
+            # The user has never seen the temporary folder.
             raise type(error)(str(error).replace(str(path), name)) from None
 
 

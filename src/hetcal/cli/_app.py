@@ -21,6 +21,7 @@ from hetcal.cli._extensions import add_installed_commands
 from hetcal.cli._fit import fit
 from hetcal.cli._inspect import inspect
 from hetcal.cli._monitor import monitor
+from hetcal.cli._options import command
 
 EXIT_ERROR, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 _DEBUG = "HETCAL_DEBUG"
@@ -69,15 +70,15 @@ def _run(arguments: Sequence[str] | None) -> None:
         code = app(args=given, prog_name="hetcal", standalone_mode=False)
     except KeyboardInterrupt:
         raise SystemExit(EXIT_INTERRUPTED) from None
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(EXIT_ERROR) from None
     except Exception as error:
-        raise SystemExit(_told(error)) from None
+        raise SystemExit(_report_error(error)) from None
     raise SystemExit(code or 0)
 
 
-def _told(error: Exception) -> int:
+def _report_error(error: Exception) -> int:
     """Print what went wrong and return the exit code; a defect of ours with its traceback."""
     if hasattr(error, "format_message"):  # typer has not understood the command
         reason, code = _about_command(error), EXIT_INPUT
@@ -137,12 +138,8 @@ def hetcal(
     """Options that stand before every command."""
 
 
-app.command()(diagnose)
-app.command()(compare)
-app.command()(fit)
-app.command()(apply)
-app.command()(monitor)
-app.command()(inspect)
+for function in (diagnose, compare, fit, apply, monitor, inspect):
+    app.command()(command(function))
 
 
 @app.command()

@@ -29,10 +29,8 @@ class Engine(StrEnum):
 
 
 def apply(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL.hetcal", help="From hetcal fit.", show_default=False),
-    ],
+    *,
+    model: options.Model,
     table: options.Table,
     out: Annotated[
         str,
@@ -41,7 +39,7 @@ def apply(
             "-o",
             metavar="OUT",
             help="Where to write the rows; - is standard output. With --engine dask a folder.",
-            rich_help_panel="Files",
+            rich_help_panel=options.FILES,
             show_default=False,
         ),
     ],
@@ -50,19 +48,19 @@ def apply(
         typer.Option(
             metavar="LIST",
             help="What to add: q (probabilities), class, support, size (effective), flags.",
-            rich_help_panel="Output",
+            rich_help_panel=options.OUTPUT,
         ),
     ] = "q,class,support,size,flags",
     prefix: Annotated[
         str,
-        typer.Option(help="Before the class in the new columns.", rich_help_panel="Output"),
+        typer.Option(help="Before the class in the new columns.", rich_help_panel=options.OUTPUT),
     ] = "q_",
     only_new: Annotated[
         bool,
         typer.Option(
             "--only-new",
             help="Write the new columns only, not those of TABLE.",
-            rich_help_panel="Output",
+            rich_help_panel=options.OUTPUT,
         ),
     ] = False,
     leave_missing: Annotated[
@@ -73,17 +71,15 @@ def apply(
         ),
     ] = False,
     batch_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = _BATCH_ROWS,
-    format: options.Format = None,
+    reading: options.Reading,
     out_format: Annotated[
         options.TableFormat | None,
         typer.Option(
             "--out-format",
             help="What OUT is, where its name does not say so.",
-            rich_help_panel="Files",
+            rich_help_panel=options.FILES,
         ),
     ] = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
     overwrite: options.Overwrite = False,
     verbatim: options.Verbatim = False,
     engine: Annotated[
@@ -134,13 +130,12 @@ def apply(
     if as_json and out == "-":
         raise InputError("--json and -o - both write to standard output. Write to a file.")
     adding = {"columns": columns, "prefix": prefix, "leave_missing": leave_missing}
-    reading = {"format": format, "encoding": encoding, "decimal": decimal}
     writing = {"format": out_format, "overwrite": overwrite, "verbatim": verbatim}
     sizes = {"batch_rows": batch_rows, "only_new": only_new}
     started = time.perf_counter()
     with bar(f"Loading {model}", quiet=quiet or as_json) as say:
         if engine == Engine.dask:
-            _refuse_other_formats(table, out, format, out_format)
+            _refuse_other_formats(table, out, reading.format, out_format)
             more: dict[str, Any] = {"part_rows": part_rows, "overwrite": overwrite}
             more |= {"scheduler": scheduler, "workers": workers}
             written = _on_dask(model, table, out, adding | sizes | more, say)
@@ -164,7 +159,7 @@ def _here(
     table: str,
     out: str,
     adding: dict[str, Any],
-    reading: dict[str, Any],
+    reading: options.Reading,
     writing: dict[str, Any],
     sizes: dict[str, Any],
     say: Any,
@@ -202,7 +197,7 @@ def _stream(
     additions: Additions,
     table: str,
     out: str,
-    reading: dict[str, Any],
+    reading: options.Reading,
     writing: dict[str, Any],
     *,
     batch_rows: int,
@@ -213,8 +208,8 @@ def _stream(
     from hetcal.tables.writing import TableWriter
 
     if out == "-" and writing["format"] is None:
-        writing["format"] = table_format(table, reading["format"])
-    with open_table(table, **reading) as source:
+        writing["format"] = table_format(table, reading.format)
+    with open_table(table, **vars(reading)) as source:
         if not only_new:
             additions.refuse_columns_that_are_there(source.names)
         with TableWriter(out, delimiter=_delimiter(source, out), **writing) as target:

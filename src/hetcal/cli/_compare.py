@@ -22,21 +22,9 @@ _METRICS = ("brier", "log_loss", "ece", "accuracy")
 
 
 def compare(
+    *,
     table: options.Table,
-    label: options.Label,
-    proba: options.Proba = None,
-    logits: options.Logits = None,
-    positive: options.Positive = None,
-    classes: options.Classes = None,
-    predicted: options.Predicted = None,
-    confidence: options.Confidence = None,
-    percent: options.Percent = False,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    groups: options.Groups = None,
-    weight: options.Weight = None,
-    drop_missing: options.DropMissing = False,
-    accept_order: options.AcceptOrder = False,
+    columns: options.Columns,
     methods: Annotated[
         str,
         typer.Option(metavar="NAMES", help="Which, separated by commas, or all of them."),
@@ -53,26 +41,14 @@ def compare(
             "-o",
             metavar="TABLE.csv",
             help="Write one line per method and metric.",
-            rich_help_panel="Files",
+            rich_help_panel=options.FILES,
         ),
     ] = None,
-    json: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.json",
-            help="The same as JSON; - is standard output, which then holds nothing else.",
-            rich_help_panel="Files",
-        ),
-    ] = None,
+    json: options.JsonFile = None,
     verbatim: options.Verbatim = False,
-    max_rows: options.MaxRows = options.MAX_ROWS,
-    format: options.Format = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    seed: Annotated[int, typer.Option(min=0, help="Of folds, methods and drawn rows.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes. Default: all cores.", show_default=False)
-    ] = None,
+    drawing: options.Drawing,
+    reading: options.Reading,
+    jobs: options.Jobs = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Compare all calibration methods on a table by cross-validation.
@@ -81,22 +57,6 @@ def compare(
 
     Example: hetcal compare loans.csv --label outcome --proba 'p_*' --methods platt,swc,hybrid
     """
-    roles = {
-        "label": label,
-        "proba": proba,
-        "logits": logits,
-        "positive": positive,
-        "classes": classes,
-        "predicted": predicted,
-        "confidence": confidence,
-        "percent": percent,
-        "features": features,
-        "drop": drop,
-        "groups": groups,
-        "weight": weight,
-        "drop_missing": drop_missing,
-        "accept_order": accept_order,
-    }
     from hetcal.persistence.atomic_file import write_atomic
     from hetcal.tables.writing import TableWriter, check_target
 
@@ -105,25 +65,20 @@ def compare(
         if path is not None:
             check_target(path, overwrite=True)
     with bar(f"Reading {table}", quiet=quiet or to_stdout) as say:
-        how = inputs.reading(format, encoding, decimal)
-        labelled = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
+        labelled = inputs.read(table, columns, reading, drawing, say)
         from hetcal.diagnosis import compare as run
 
-        with inputs.order_was_checked():
-            comparison = run(
-                labelled.X,
-                labelled.y,
-                classes=labelled.classes,
-                methods=methods if methods == "all" else [m.strip() for m in methods.split(",")],
-                baselines=baselines,
-                cv=folds,
-                n_repeats=repeats,
-                keep_predictions=False,
-                random_state=seed,
-                n_jobs=jobs or inputs.n_cores(),
-                progress=lambda done, total, what: say(what, done / total),
-                **labelled.arguments,
-            )
+        comparison = run(
+            labelled.items,
+            methods=methods if methods == "all" else [m.strip() for m in methods.split(",")],
+            baselines=baselines,
+            cv=folds,
+            n_repeats=repeats,
+            keep_predictions=False,
+            random_state=drawing.seed,
+            n_jobs=jobs or inputs.n_cores(),
+            progress=lambda done, total, what: say(what, done / total),
+        )
     frame = comparison.frame()
     frame["items"], frame["rows_read"] = labelled.n_items, labelled.n_read
     if out is not None:

@@ -10,7 +10,7 @@ from hetcal._typing import Matrix
 from hetcal.cli._demo_example import Example
 from hetcal.persistence.atomic_file import AtomicFile
 from hetcal.plotting import ReliabilityDisplay
-from hetcal.plotting._style import BLUE, GREEN, ORANGE, PURPLE, VERMILION
+from hetcal.plotting.style import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 
 _N_BINS = 10
 

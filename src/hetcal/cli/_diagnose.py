@@ -23,43 +23,15 @@ _OURS = b'name="generator" content="hetcal"'
 
 
 def diagnose(
+    *,
     table: options.Table,
-    label: options.Label,
-    proba: options.Proba = None,
-    logits: options.Logits = None,
-    positive: options.Positive = None,
-    classes: options.Classes = None,
-    predicted: options.Predicted = None,
-    confidence: options.Confidence = None,
-    percent: options.Percent = False,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    groups: options.Groups = None,
-    weight: options.Weight = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Report these columns' groups too, separated by commas.",
-            rich_help_panel="Columns of the table",
-        ),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="When each row was seen: methods learn from earlier rows and are scored on later.",
-            rich_help_panel="Columns of the table",
-        ),
-    ] = None,
-    drop_missing: options.DropMissing = False,
-    accept_order: options.AcceptOrder = False,
+    columns: options.ReportColumns,
     test: Annotated[
         str | None,
         typer.Option(
             metavar="TABLE",
             help="New rows: are they like the calibration rows? Scored where they have labels.",
-            rich_help_panel="Files",
+            rich_help_panel=options.FILES,
         ),
     ] = None,
     cost: Annotated[
@@ -83,25 +55,13 @@ def diagnose(
             "-o",
             metavar="REPORT.html",
             help="Where to write the report. Default: report.html beside the table.",
-            rich_help_panel="Files",
+            rich_help_panel=options.FILES,
         ),
     ] = None,
-    json: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.json",
-            help="Write every number as JSON; - is standard output, which then holds nothing else.",
-            rich_help_panel="Files",
-        ),
-    ] = None,
-    max_rows: options.MaxRows = options.MAX_ROWS,
-    format: options.Format = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    seed: Annotated[int, typer.Option(min=0, help="Of folds, forests, draws and drawn rows.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Threads. Default: all cores.", show_default=False)
-    ] = None,
+    json: options.JsonFile = None,
+    drawing: options.Drawing,
+    reading: options.Reading,
+    jobs: options.Jobs = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Find out whether a model's probabilities are right, for whom they are not, and what to do.
@@ -110,60 +70,42 @@ def diagnose(
 
     Example: hetcal diagnose loans.csv --label outcome --proba 'p_*'
     """
-    roles = {
-        "label": label,
-        "proba": proba,
-        "logits": logits,
-        "positive": positive,
-        "classes": classes,
-        "predicted": predicted,
-        "confidence": confidence,
-        "percent": percent,
-        "features": features,
-        "drop": drop,
-        "groups": groups,
-        "weight": weight,
-        "by": by,
-        "time": time,
-        "drop_missing": drop_missing,
-        "accept_order": accept_order,
-    }
-    given = {"test": test, "cost": cost, **inputs.drawing(max_rows, seed)}
-    target = _checked_target(out, inputs.folder_of(table))
+    target = _checked_target(out, Path() if table == "-" else Path(table).parent)
     _check_folder(json)
     to_stdout = json == "-"
     calm = quiet or to_stdout
     if not calm:  # at once: whoever waits sees that it runs
         tell_line(results(), f"Diagnosing {table}", "bold")
     with bar(f"Reading {table}", quiet=calm) as say:
-        how = inputs.reading(format, encoding, decimal)
-        labelled = inputs.read(table, roles, how, max_rows=max_rows, seed=seed, say=say)
-        costs = _costs(cost, labelled)
-        new, new_rows = _new_items(test, labelled, how, max_rows, seed)
+        labelled = inputs.read(table, columns, reading, drawing, say)
+        new, new_rows = _new_items(test, labelled, reading, drawing)
         if not calm:
             _introduce(labelled)
-        with inputs.order_was_checked():
-            report = _diagnosed(
-                labelled,
-                new,
-                new_rows,
-                costs,
-                learning_curve,
-                name=inputs.stem_of(table),
-                seed=seed,
-                jobs=jobs or inputs.n_cores(),
-                say=say,
-            )
-    read_so = inputs.arguments_of(inputs.unusual(how))
-    words = [*inputs.arguments_of(roles), *inputs.arguments_of(given), *read_so]
+        from hetcal.report import diagnose as run
+
+        report = run(
+            labelled.items,
+            by=_by(labelled),
+            time=labelled.time,
+            costs=_costs(cost, labelled),
+            learning_curve=learning_curve,
+            name=inputs.stem_of(table),
+            random_state=drawing.seed,
+            n_jobs=jobs or inputs.n_cores(),
+            progress=lambda done, total, what: say(what.capitalize(), done / total),
+            **new,
+        )
+    words = inputs.arguments_of(columns)
+    for option, value in {"--test": test, "--cost": cost}.items():
+        words += [] if value is None else [option, value]
+    words += [*inputs.arguments_of(drawing), *inputs.arguments_of(reading)]
     words += ["--learning-curve"] if learning_curve else []
-    # The same rows, where only some of them are used.
-    drawn_so = [] if labelled.drawn is None else inputs.arguments_of(inputs.drawing(max_rows, seed))
-    next_command = _command_to_copy(report, table, roles, read_so, drawn_so)
     report = replace(
-        report,
+        _with_places(report, labelled, new_rows),
         command=inputs.command_line("diagnose", table, *words),
-        verdict=replace(report.verdict, command=next_command),
+        verdict=replace(
+            report.verdict, command=_commands_to_copy(report, table, columns, reading, drawing)
+        ),
         notes=list(labelled.notes),
     )
     report.to_html(target)
@@ -186,42 +128,10 @@ def _introduce(labelled: LabelledTable) -> None:
         tell_line(errors(), f"Note: {note}", "dim")
 
 
-def _diagnosed(
-    labelled: LabelledTable,
-    new: dict[str, Any],
-    new_rows: Any,
-    costs: Any,
-    learning_curve: bool,
-    *,
-    name: str,
-    seed: int,
-    jobs: int,
-    say: Any,
-) -> Report:
-    from hetcal.report import diagnose as run
-
-    report = run(
-        labelled.X,
-        labelled.y,
-        classes=labelled.classes,
-        by=_by(labelled),
-        time=labelled.time,
-        costs=costs,
-        learning_curve=learning_curve,
-        name=name,
-        random_state=seed,
-        n_jobs=jobs,
-        progress=lambda done, total, what: say(what.capitalize(), done / total),
-        **(labelled.arguments | new),
-    )
-    # Rows of the tables, not of the items that are left of them.
-    places = {"calibration set": labelled.rows}
-    if new_rows is not None:
-        places["test table"] = new_rows
-    weakest = [
-        replace(item, row=int(places[item.table][item.row])) if item.table in places else item
-        for item in report.weakest
-    ]
+def _with_places(report: Report, labelled: LabelledTable, new_rows: Any) -> Report:
+    """Return the report with rows of the tables, not of the items that are left of them."""
+    places = {"calibration set": labelled.rows, "test table": new_rows}
+    weakest = [replace(item, row=int(places[item.table][item.row])) for item in report.weakest]
     settings = report.settings
     if labelled.drawn is not None:
         settings = settings | {"items": f"{labelled.n_items:,} drawn from {labelled.n_read:,} rows"}
@@ -238,7 +148,10 @@ def _by(labelled: LabelledTable) -> Any:
 
 
 def _new_items(
-    test: str | None, labelled: LabelledTable, how: dict[str, Any], max_rows: int, seed: int
+    test: str | None,
+    labelled: LabelledTable,
+    reading: options.Reading,
+    drawing: options.Drawing,
 ) -> tuple[dict[str, Any], Any]:
     """Return what ``diagnose`` takes about the rows of a test table, and their places in it."""
     if test is None:
@@ -246,7 +159,8 @@ def _new_items(
     from hetcal.tables.reading import read_batches
     from hetcal.tables.sampling import draw_rows
 
-    sample = draw_rows(read_batches(test, **(how | {"format": None})), max_rows, random_state=seed)
+    batches = read_batches(test, encoding=reading.encoding, decimal=reading.decimal)
+    sample = draw_rows(batches, drawing.max_rows, random_state=drawing.seed)
     if len(sample.rows) < sample.n_rows:
         labelled.notes.append(
             f"Of the {sample.n_rows:,} rows of {test}, {len(sample.rows):,} were drawn at random."
@@ -288,30 +202,26 @@ def _costs(text: str | None, labelled: LabelledTable) -> Any:
     return matrix
 
 
-def _command_to_copy(
+def _commands_to_copy(
     report: Report,
     table: str,
-    roles: dict[str, Any],
-    read_so: list[str],
-    drawn_so: list[str],
+    columns: options.ReportColumns,
+    reading: options.Reading,
+    drawing: options.Drawing,
 ) -> str | None:
     """Return what to type next, where a calibrator is what is recommended."""
     recommended = report.method(report.verdict.recommended) if report.comparison else None
     if recommended is None or recommended.scope not in ("global", "local"):
         return None
-    known = {name: value for name, value in roles.items() if name not in ("by", "time")}
     method = [] if recommended.method == "hybrid" else ["--method", recommended.method]
     file = f"{inputs.stem_of(table)}.hetcal"
-    kind = ".csv" if table == "-" else "".join(Path(table).suffixes[-2:])
-    return "\n".join(
-        [
-            inputs.command_line(
-                *("fit", table, *inputs.arguments_of(known), *read_so, *drawn_so, *method),
-                *("-o", file),
-            ),
-            inputs.command_line("apply", file, f"NEW{kind}", *read_so, "-o", f"calibrated{kind}"),
-        ]
-    )
+    words = [
+        *inputs.arguments_of(replace(columns, by=None, time=None)),
+        *inputs.arguments_of(reading),
+        *inputs.arguments_of(drawing),
+    ]
+    fit = inputs.command_line("fit", table, *words, *method, "-o", file)
+    return f"{fit}\n{inputs.apply_command(file, table, reading, new='NEW')}"
 
 
 def _checked_target(out: Path | None, folder: Path) -> Path:

@@ -33,5 +33,5 @@ def ended_in_order() -> Iterator[None]:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)  # who asks twice does not want to wait
+    signal.signal(number, signal.SIG_DFL)  # a second request ends it at once
     raise SystemExit(128 + number)

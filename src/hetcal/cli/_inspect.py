@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from hetcal._exceptions import FileFormatError
 from hetcal.cli import _options as options
 from hetcal.cli._console import cell, print_json, results
-from hetcal.cli._working import file_size, working
+from hetcal.cli._working import bar, file_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,16 +19,14 @@ _NAME_WIDTH = 30
 
 
 def inspect(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL.hetcal", help="From hetcal fit.", show_default=False)
-    ],
+    model: options.Model,
     as_json: options.Json = False,
 ) -> None:
     """Show what is in a calibrator's file and how it was made. Nothing in it is run.
 
     Example: hetcal inspect loans.hetcal
     """
-    with working(f"Reading {model}", quiet=as_json):
+    with bar(f"Reading {model}", quiet=as_json):
         from hetcal.batches.model import describe_file
         from hetcal.persistence import describe
 

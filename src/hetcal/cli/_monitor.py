@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetcal.cli import _options as options
-from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import cell, errors, print_json, results
 from hetcal.cli._working import bar, tell
 
@@ -28,17 +27,15 @@ _SUPPORT_ONLY = (
 
 
 def monitor(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL.hetcal", help="From hetcal fit.", show_default=False),
-    ],
+    *,
+    model: options.Model,
     table: options.Table,
     history: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.hetcal",
             help="What was counted so far: made by the first run, continued by the next ones.",
-            rich_help_panel="Files",
+            rich_help_panel=options.FILES,
         ),
     ] = None,
     calibration: Annotated[
@@ -64,7 +61,7 @@ def monitor(
         typer.Option(
             metavar="COLUMN",
             help="Sub-populations to watch on their own.",
-            rich_help_panel="Columns of the table",
+            rich_help_panel=options.COLUMNS,
         ),
     ] = None,
     rate: Annotated[
@@ -107,12 +104,10 @@ def monitor(
             min=0,
             metavar="SECONDS",
             help="How long to wait for another process that is writing FILE.",
-            rich_help_panel="Files",
+            rich_help_panel=options.FILES,
         ),
     ] = 600,
-    format: options.Format = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
+    reading: options.Reading,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -132,7 +127,6 @@ def monitor(
         from hetcal.cli._monitor_tables import watch
 
         loaded = load_model(model)
-        how = inputs.reading(format, encoding, decimal)
         settings = {"rate": rate, "alarm_rate": alarm_rate}
         settings = {name: value for name, value in settings.items() if value is not None}
         notes: list[str] = []
@@ -140,12 +134,12 @@ def monitor(
             if history is not None and history.is_file():
                 watcher = _continued(history, loaded, calibration, held_out, settings, notes)
             else:
-                watcher = _started(loaded, calibration, held_out, by, settings, how)
+                watcher = _started(loaded, calibration, held_out, by, settings, reading)
             if reset:
                 watcher.reset()
             before = watcher.n_seen_
             notes += watch(
-                watcher, loaded, table, by=by, leave_missing=leave_missing, how=how, say=say
+                watcher, loaded, table, by=by, leave_missing=leave_missing, reading=reading, say=say
             )
             if history is not None:
                 from hetcal.persistence import save
@@ -180,7 +174,7 @@ def _started(
     held_out: str | None,
     by: str | None,
     settings: dict[str, Any],
-    how: dict[str, Any],
+    reading: options.Reading,
 ) -> SupportMonitor:
     from hetcal._exceptions import InputError
     from hetcal.cli._monitor_tables import reference_items
@@ -196,7 +190,7 @@ def _started(
     source = calibration or held_out
     if source is None:
         return made.fit()
-    X, output, names = reference_items(source, loaded, by, how, held_out=held_out is not None)
+    X, output, names = reference_items(source, loaded, by, reading, held_out=held_out is not None)
     return made.fit(X, **output, by=names)
 
 

@@ -20,6 +20,7 @@ from hetcal.tables.text import as_text, is_missing
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
+    from hetcal.cli._options import Reading
     from hetcal.monitor import SupportMonitor
     from hetcal.tables.roles import TableRoles
 
@@ -28,7 +29,7 @@ _NO_LIMIT = 1 << 60
 
 
 def reference_items(
-    source: str, loaded: LoadedModel, by: str | None, how: dict[str, Any], *, held_out: bool
+    source: str, loaded: LoadedModel, by: str | None, reading: Reading, *, held_out: bool
 ) -> tuple[Any, dict[str, Any], Any]:
     """Return features, output and names of the items to compare with.
 
@@ -36,7 +37,7 @@ def reference_items(
     rows of a larger table, the same are drawn again.
     """
     roles = loaded.roles
-    table = _usable_rows(source, loaded, by, how, held_out=held_out)
+    table = _usable_rows(source, loaded, by, reading, held_out=held_out)
     names = None if by is None else np.array(texts_of(table, by), dtype=object)
     inferred = whole_table([table])
     items = roles.items(inferred)
@@ -47,7 +48,7 @@ def reference_items(
 
 
 def _usable_rows(
-    source: str, loaded: LoadedModel, by: str | None, how: dict[str, Any], *, held_out: bool
+    source: str, loaded: LoadedModel, by: str | None, reading: Reading, *, held_out: bool
 ) -> Any:
     """Return the rows that have a probability; of the table of hetcal fit, those that it used."""
     roles, drawn = loaded.roles, None if held_out else loaded.record.get("drawn")
@@ -56,7 +57,7 @@ def _usable_rows(
     groups = () if drawn is None else roles.groups
     needed = {*roles.output, *roles.features, *groups, *([] if held_out else [roles.label])}
     needed |= {name for name in (by, roles.predicted) if name is not None}
-    with open_table(source, **how) as reader:
+    with open_table(source, **vars(reading)) as reader:
         columns = [name for name in reader.names if name in needed]
         for batch in reader.batches(_BATCH_ROWS, columns):
             usable = ~_without_output(batch, loaded, sampler.n_rows + 1)
@@ -105,13 +106,13 @@ def watch(
     *,
     by: str | None,
     leave_missing: bool,
-    how: dict[str, Any],
+    reading: Reading,
     say: Any,
 ) -> list[str]:
     """Let a monitor see the rows of a table; return what is to be said about them."""
     roles, n_read = loaded.roles, 0
     unknown = _UnknownLabels()
-    with open_table(table, **how) as source, warnings.catch_warnings():
+    with open_table(table, **vars(reading)) as source, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for batch in source.batches(_BATCH_ROWS):
             items = roles.items(batch, first_row=n_read + 1, leave_missing=leave_missing)

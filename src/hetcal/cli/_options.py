@@ -1,16 +1,24 @@
-"""Options that several commands share: what the columns of a table are for."""
+"""Options that several commands share: what the columns of a table are for, how it is read.
+
+A dataclass below is a set of options that belong together. A command has one parameter of that
+type (by keyword, since options have no order), and :func:`command` makes an option of every field.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 #: Rows that are computed with; as in ``hetcal.tables.sampling``, which need not be loaded for this.
 MAX_ROWS = 50_000
-_COLUMNS, _FILES, _OUTPUT = "Columns of the table", "Files", "Output"
+COLUMNS, FILES, OUTPUT = "Columns of the table", "Files", "Output"
 
 
 class TableFormat(StrEnum):
@@ -21,6 +29,148 @@ class TableFormat(StrEnum):
     arrow = "arrow"
 
 
+def _column(metavar: str, help: str) -> Any:
+    return typer.Option(metavar=metavar, help=help, rich_help_panel=COLUMNS)
+
+
+def _flag(name: str, help: str, panel: str = COLUMNS) -> Any:
+    # Named, or typer would add a second option that says the opposite.
+    return typer.Option(name, help=help, rich_help_panel=panel)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a table with labels are for; see :func:`hetcal.tables.read_labelled`."""
+
+    label: Annotated[str, _column("COLUMN", "What really happened: the observed class.")]
+    proba: Annotated[
+        str | None,
+        _column(
+            "PATTERN",
+            "The model's probabilities: a pattern such as 'p_*' (p_yes, p_no) or names separated "
+            "by commas, one column per class; or one column for two classes.",
+        ),
+    ] = None
+    logits: Annotated[
+        str | None,
+        _column("PATTERN", "The model's output before the softmax, instead of --proba."),
+    ] = None
+    positive: Annotated[
+        str | None, _column("VALUE", "The label that a single column is the probability of.")
+    ] = None
+    classes: Annotated[
+        str | None,
+        _column(
+            "NAMES",
+            "The labels in the order of the columns, separated by commas, where the columns are "
+            "not named after them.",
+        ),
+    ] = None
+    predicted: Annotated[
+        str | None,
+        _column(
+            "COLUMN", "The class that the model predicted, with --confidence instead of --proba."
+        ),
+    ] = None
+    confidence: Annotated[
+        str | None,
+        _column(
+            "COLUMN",
+            "The probability of the predicted class. With three classes and more, the "
+            "probability of being right is calibrated.",
+        ),
+    ] = None
+    percent: Annotated[
+        bool, _flag("--percent", "The probabilities are percentages: divide them by 100.")
+    ] = False
+    features: Annotated[
+        str | None,
+        _column(
+            "NAMES",
+            "What items are compared by: names or patterns, separated by commas. Default: every "
+            "other column, except ids, dates and free text.",
+        ),
+    ] = None
+    drop: Annotated[str | None, _column("NAMES", "Columns that are no features.")] = None
+    groups: Annotated[
+        str | None,
+        _column(
+            "NAMES",
+            "Rows with the same value (one customer, one patient) stay together; several columns "
+            "separated by commas: the same value in each.",
+        ),
+    ] = None
+    weight: Annotated[str | None, _column("COLUMN", "How much each row counts.")] = None
+    drop_missing: Annotated[
+        bool, _flag("--drop-missing", "Leave rows without a probability out, instead of stopping.")
+    ] = False
+    accept_order: Annotated[
+        bool,
+        _flag(
+            "--accept-order",
+            "Go on although the probabilities rank the labels the wrong way round.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class ReportColumns(Columns):
+    """The same, with what a report is broken down by."""
+
+    by: Annotated[
+        str | None, _column("NAMES", "Report these columns' groups too, separated by commas.")
+    ] = None
+    time: Annotated[
+        str | None,
+        _column(
+            "COLUMN",
+            "When each row was seen: methods learn from earlier rows and are scored on later.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read; see :func:`hetcal.tables.read_table`."""
+
+    format: Annotated[
+        TableFormat | None,
+        typer.Option(
+            help="What TABLE is, where its name does not say so (standard input: csv).",
+            rich_help_panel=FILES,
+        ),
+    ] = None
+    encoding: Annotated[str, typer.Option(help="Of a CSV file.", rich_help_panel=FILES)] = "utf-8"
+    decimal: Annotated[
+        str,
+        typer.Option(
+            metavar="SIGN",
+            help="Decimal sign of a CSV file: a point, or a comma as Excel writes it in many "
+            "places.",
+            rich_help_panel=FILES,
+        ),
+    ] = "."
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Which rows of a large table are used; see :func:`hetcal.tables.draw_labelled`."""
+
+    max_rows: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=20,
+            help="Most rows to compute with. From a larger table so many are drawn at random, and "
+            "the model is scored over all rows.",
+            rich_help_panel=FILES,
+        ),
+    ] = MAX_ROWS
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of drawn rows, and of folds where methods are compared.")
+    ] = 0
+
+
 Table = Annotated[
     str,
     typer.Argument(
@@ -29,190 +179,56 @@ Table = Annotated[
         show_default=False,
     ),
 ]
-Label = Annotated[
-    str,
-    typer.Option(
-        "--label",
-        metavar="COLUMN",
-        help="What really happened: the observed class of each row.",
-        rich_help_panel=_COLUMNS,
-        show_default=False,
-    ),
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL.hetcal", help="From hetcal fit.", show_default=False)
 ]
-Proba = Annotated[
-    str | None,
-    typer.Option(
-        "--proba",
-        metavar="PATTERN",
-        help="The model's probabilities: a pattern such as 'p_*' (p_yes, p_no) or names separated "
-        "by commas, one column per class; or one column for two classes.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Logits = Annotated[
-    str | None,
-    typer.Option(
-        "--logits",
-        metavar="PATTERN",
-        help="The model's output before the softmax, instead of --proba.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Positive = Annotated[
-    str | None,
-    typer.Option(
-        "--positive",
-        metavar="VALUE",
-        help="The label that a single column is the probability of.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Classes = Annotated[
-    str | None,
-    typer.Option(
-        "--classes",
-        metavar="NAMES",
-        help="The labels in the order of the columns, separated by commas, where the columns are "
-        "not named after them.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Predicted = Annotated[
-    str | None,
-    typer.Option(
-        "--predicted",
-        metavar="COLUMN",
-        help="The class that the model predicted, with --confidence instead of --proba.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Confidence = Annotated[
-    str | None,
-    typer.Option(
-        "--confidence",
-        metavar="COLUMN",
-        help="The probability of the predicted class. With three classes and more, the "
-        "probability of being right is calibrated.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-AcceptOrder = Annotated[
-    bool,
-    typer.Option(
-        "--accept-order",
-        help="Go on although the probabilities rank the labels the wrong way round.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Percent = Annotated[
-    bool,
-    typer.Option(
-        "--percent",
-        help="The probabilities are percentages: divide them by 100.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        "--features",
-        metavar="NAMES",
-        help="What items are compared by: names or patterns, separated by commas. Default: every "
-        "other column, except ids, dates and free text.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Drop = Annotated[
-    str | None,
-    typer.Option(
-        "--drop", metavar="NAMES", help="Columns that are no features.", rich_help_panel=_COLUMNS
-    ),
-]
-Groups = Annotated[
-    str | None,
-    typer.Option(
-        "--groups",
-        metavar="NAMES",
-        help="Rows with the same value (one customer, one patient) stay together; several columns "
-        "separated by commas: the same value in each.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Weight = Annotated[
-    str | None,
-    typer.Option(
-        "--weight", metavar="COLUMN", help="How much each row counts.", rich_help_panel=_COLUMNS
-    ),
-]
-DropMissing = Annotated[
-    bool,
-    typer.Option(
-        "--drop-missing",
-        help="Leave rows without a probability out, instead of stopping.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-MaxRows = Annotated[
-    int,
-    typer.Option(
-        "--max-rows",
-        metavar="N",
-        min=20,
-        help="Most rows to compute with. From a larger table so many are drawn at random, and the "
-        "model is scored over all rows.",
-        rich_help_panel=_FILES,
-    ),
-]
-Format = Annotated[
-    TableFormat | None,
-    typer.Option(
-        "--format",
-        help="What TABLE is, where its name does not say so (standard input: csv).",
-        rich_help_panel=_FILES,
-    ),
-]
-Encoding = Annotated[
-    str,
-    typer.Option("--encoding", help="Of a CSV file.", rich_help_panel=_FILES),
-]
-Decimal = Annotated[
-    str,
-    typer.Option(
-        "--decimal",
-        metavar="SIGN",
-        help="Decimal sign of a CSV file: a point, or a comma as Excel writes it in many places.",
-        rich_help_panel=_FILES,
-    ),
-]
-Overwrite = Annotated[
-    bool,
-    typer.Option("--overwrite", help="Replace the output if it is there.", rich_help_panel=_FILES),
-]
+Overwrite = Annotated[bool, _flag("--overwrite", "Replace the output if it is there.", FILES)]
 Verbatim = Annotated[
     bool,
-    typer.Option(
+    _flag(
         "--verbatim",
-        help="Leave text in CSV output as it is, also what a spreadsheet would run as a formula; "
+        "Leave text in CSV output as it is, also what a spreadsheet would run as a formula; "
         "by default '=1+1' is written with an apostrophe before it.",
-        rich_help_panel=_FILES,
+        FILES,
     ),
 ]
-ModelOut = Annotated[
-    Path,
+Json = Annotated[bool, _flag("--json", "One JSON object on standard output.", OUTPUT)]
+JsonFile = Annotated[
+    str | None,
     typer.Option(
-        "--out",
-        "-o",
-        metavar="MODEL.hetcal",
-        help="Where to write the calibrator.",
-        rich_help_panel=_FILES,
-        show_default=False,
+        metavar="FILE.json",
+        help="Write every number as JSON; - is standard output, which then holds nothing else.",
+        rich_help_panel=FILES,
     ),
-]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="One JSON object on standard output.", rich_help_panel=_OUTPUT),
 ]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="No progress, no explanations.", rich_help_panel=_OUTPUT),
+    typer.Option("--quiet", "-q", help="No progress, no explanations.", rich_help_panel=OUTPUT),
 ]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Cores to use. Default: all.", show_default=False)
+]
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command for typer: a parameter that is a set of options becomes these options."""
+    given = inspect.signature(function, eval_str=True).parameters.values()
+    sets: dict[str, Any] = {p.name: p.annotation for p in given if is_dataclass(p.annotation)}
+
+    @functools.wraps(function)
+    def run(**values: Any) -> None:
+        for name, kind in sets.items():
+            values[name] = kind(**{f.name: values.pop(f.name) for f in fields(kind)})
+        function(**values)
+
+    options = [
+        option.replace(kind=option.KEYWORD_ONLY)
+        for p in given
+        for option in (
+            inspect.signature(sets[p.name], eval_str=True).parameters.values()
+            if p.name in sets
+            else [p]
+        )
+    ]
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return run

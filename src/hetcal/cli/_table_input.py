@@ -4,84 +4,57 @@ from __future__ import annotations
 
 import os
 import shlex
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetcal._exceptions import ColumnOrderWarning, InputError
-from hetcal.cli._options import MAX_ROWS
+from hetcal._exceptions import InputError
 
 if TYPE_CHECKING:
+    from hetcal.cli._options import Columns, Drawing, Reading
     from hetcal.tables.labelled_table import LabelledTable
 
-_FLAGS = frozenset({"percent", "drop_missing", "accept_order"})
-
-
-def reading(format: Any, encoding: str, decimal: str) -> dict[str, Any]:
-    """Return how a table is read; what is not the usual way is part of every command to copy."""
-    kind = None if format is None else str(format)
-    return {"format": kind, "encoding": encoding, "decimal": decimal}
-
-
-def unusual(how: dict[str, Any]) -> dict[str, Any]:
-    """Return what must be typed to read a table so."""
-    usual = reading(None, "utf-8", ".")
-    return {name: value for name, value in how.items() if value != usual[name]}
+_OTHERWISE = "see how good the probabilities are on average with hetcal.metrics.evaluate in Python"
 
 
 def read(
     table: str,
-    roles: dict[str, Any],
-    how: dict[str, Any],
-    *,
-    max_rows: int,
-    seed: int,
+    columns: Columns,
+    reading: Reading,
+    drawing: Drawing,
     say: Callable[[str, float | None], object],
+    *,
+    use_features: bool = True,
+    otherwise: str = _OTHERWISE,
 ) -> LabelledTable:
-    """Return the calibration items of a table that has features."""
+    """Return the calibration items of a table; ``otherwise`` says what to do without features."""
     from hetcal.tables.large_tables import draw_labelled
 
     labelled = draw_labelled(
         table,
-        max_rows=max_rows,
-        random_state=seed,
+        max_rows=drawing.max_rows,
+        random_state=drawing.seed,
         progress=lambda share: say(f"Reading {table}", share),
-        **how,
-        **roles,
+        use_features=use_features,
+        **vars(reading),
+        **vars(columns),
     )
-    if labelled.X is None:
+    if use_features and labelled.X is None:
         raise InputError(
-            "No column is left for the features. Name some with --features, or see how good the "
-            "probabilities are on average with hetcal.metrics.evaluate in Python."
+            f"No column is left for the features. Name some with --features, or {otherwise}."
         )
     return labelled
 
 
-@contextmanager
-def order_was_checked() -> Iterator[None]:
-    """Leave out the warning about the order of columns: it was given when the table was read."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ColumnOrderWarning)
-        yield
-
-
-def drawing(max_rows: int, seed: int) -> dict[str, Any]:
-    """Return what must be typed to draw the same rows."""
-    usual = max_rows == MAX_ROWS
-    return {"max_rows": None if usual else max_rows, "seed": seed or None}
-
-
-def arguments_of(roles: dict[str, Any]) -> list[str]:
-    """Return the options that say what the columns are for, as they are typed."""
+def arguments_of(options: Any) -> list[str]:
+    """Return what must be typed for a set of options: those that are not as usual."""
     words: list[str] = []
-    for name, value in roles.items():
-        flag = f"--{name.replace('_', '-')}"
-        if name in _FLAGS:
-            words += [flag] if value else []
-        elif value is not None:
-            words += [flag, str(value)]
+    for option in fields(options):
+        value = getattr(options, option.name)
+        if value != option.default:
+            flag = f"--{option.name.replace('_', '-')}"
+            words += [flag] if value is True else [flag, str(value)]
     return words
 
 
@@ -90,14 +63,16 @@ def command_line(*words: str) -> str:
     return shlex.join(["hetcal", *words])
 
 
+def apply_command(model: str, table: str, reading: Reading, *, new: str) -> str:
+    """Return the command that calibrates a new table of the same kind."""
+    kind = ".csv" if table == "-" else "".join(Path(table).suffixes[-2:])
+    read_so = arguments_of(reading)
+    return command_line("apply", model, f"{new}{kind}", *read_so, "-o", f"calibrated{kind}")
+
+
 def stem_of(table: str) -> str:
     """Return the table's name without folder and endings."""
     return "table" if table == "-" else Path(table).name.split(".")[0] or "table"
-
-
-def folder_of(table: str) -> Path:
-    """Return the table's folder; the current one for standard input."""
-    return Path() if table == "-" else Path(table).parent
 
 
 def n_cores() -> int:

@@ -31,28 +31,15 @@ def file_size(n_bytes: int) -> str:
 
 
 @contextlib.contextmanager
-def working(what: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Show a spinner with the time that has passed; the result changes the words."""
-    with _shown(what, quiet=quiet, bar=False) as update:
-        yield lambda words: update(words, None)
-
-
-@contextlib.contextmanager
 def bar(what: str, *, quiet: bool) -> Iterator[Callable[[str, float | None], None]]:
     """Show a bar; the result changes the words and the share that is done (None: not known)."""
-    with _shown(what, quiet=quiet, bar=True) as update:
-        yield update
-
-
-@contextlib.contextmanager
-def _shown(what: str, *, quiet: bool, bar: bool) -> Iterator[Callable[[str, float | None], None]]:
     console = errors()
     if quiet or not console.is_terminal:
         yield lambda words, share: None
         return
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
-    columns += [BarColumn()] if bar else []
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+    text = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(printable(what, keep=""), total=None)
 
         def update(words: str, share: float | None) -> None:

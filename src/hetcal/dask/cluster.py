@@ -80,7 +80,7 @@ def check_workers(client: Any) -> None:
 def _local_cluster(workers: int | None) -> Iterator[Any]:
     from distributed import LocalCluster
 
-    with _deaf_children():
+    with _interrupts_ignored_by_children():
         cluster = LocalCluster(
             n_workers=workers or _cores(),
             threads_per_worker=1,  # cores are used by processes
@@ -93,7 +93,7 @@ def _local_cluster(workers: int | None) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _deaf_children() -> Iterator[None]:
+def _interrupts_ignored_by_children() -> Iterator[None]:
     """Let processes that are started meanwhile ignore Ctrl-C, which a terminal sends to all.
 
     This one ends the workers, and they need not each say that they were interrupted.
@@ -118,7 +118,7 @@ def _client_of(scheduler: str, patience: float) -> Any:
     from distributed import Client
 
     try:
-        _knock(scheduler, patience)
+        _check_reachable(scheduler, patience)
         with _quiet():
             return Client(scheduler, timeout=patience, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
@@ -128,8 +128,8 @@ def _client_of(scheduler: str, patience: float) -> Any:
         ) from error
 
 
-def _knock(scheduler: str, patience: float) -> None:
-    """Raise where nobody listens, before a client waits for an answer and then for its own end."""
+def _check_reachable(scheduler: str, patience: float) -> None:
+    """Raise where nothing listens; a client would wait for an answer and then for its own end."""
     from distributed.comm.addressing import parse_address, parse_host_port
     from distributed.comm.registry import get_backend
 

@@ -163,6 +163,46 @@ class CalibrationSet:
             _features=_Features(X),
         )
 
+    @classmethod
+    def to_score(
+        cls,
+        y: Any,
+        y_proba: Any,
+        *,
+        X: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        normalized: bool = True,
+    ) -> CalibrationSet:
+        """Return labels and probabilities of any origin, for metrics; without items of weight 0.
+
+        Unlike :meth:`check` it takes labels that are all of one class, and rows that do not sum to
+        one where ``normalized`` is False.
+        """
+        codes, order = check_labels(y, classes)
+        P = check_proba(y_proba, normalized=normalized)
+        n = check_same_rows(y=y, y_proba=y_proba, X=X)
+        check_columns_match_classes(P.shape[1], order, given=classes is not None)
+        names = check_proba_names(y_proba, order)
+        weight = check_sample_weight(sample_weight, n)
+        floor = zero_floor(P)
+        items = cls(
+            codes=codes,
+            classes=order,
+            kind="y_proba",
+            output=P,
+            scores=_scores(P, floor),
+            zero_floor=floor,
+            output_names=names,
+            weight=weight,
+            counts=weights_as_counts(weight),
+            groups=check_groups(groups, n),
+            rows=np.arange(n),
+            _features=_Features(X),
+        )
+        return items if (weight > 0).all() else items.take(weight > 0)
+
     @property
     def n_items(self) -> int:
         """Number of items."""

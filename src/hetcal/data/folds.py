@@ -51,11 +51,11 @@ class Folds:
         """
         rng = np.random.default_rng(seed)
         if groups is None:
-            return cls(rng.permutation(n_items) % min(n_folds, n_items))
+            return cls(rng.permutation(n_items) % n_folds)
         sizes = np.bincount(groups)
         order = rng.permutation(sizes.shape[0])
         order = order[np.argsort(-sizes[order], kind="stable")]
-        total = np.zeros(min(n_folds, sizes.shape[0]), dtype=np.int64)
+        total = np.zeros(n_folds, dtype=np.int64)
         fold = np.empty(sizes.shape[0], dtype=np.int64)
         for group in order:
             fold[group] = total.argmin()

@@ -10,23 +10,17 @@ import numpy as np
 import pandas as pd
 
 from hetcal._printable import printable
-from hetcal._typing import Matrix
-from hetcal._validation import (
-    check_columns_match_classes,
-    check_logits,
-    check_proba,
-    check_proba_names,
-    check_same_rows,
-)
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis import checks, render
 from hetcal.diagnosis.checks import AdviceWarning
-from hetcal.diagnosis.measurements import Measurements, measure
+from hetcal.diagnosis.inputs import NewItems, calibration_items, new_items
+from hetcal.diagnosis.measurements import N_STEPS, Measurements, measure
 from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
 from hetcal.diagnosis.reuse import check_given_hybrid
 from hetcal.diagnosis.sample_size import enough_items, items_needed
 from hetcal.diagnosis.snippet import AS_IT_IS, HYBRID, RETRAINED, recommended_call
+from hetcal.diagnosis.steps import Progress, Steps
 from hetcal.diagnosis.verdicts import (
     COLLECT_MORE,
     GO_LOCAL,
@@ -91,6 +85,13 @@ class Advice:
     worthwhile_locally: float = float("nan")
 
     @property
+    def known_evidence(self) -> Measurements:
+        """The evidence, of items that were enough to measure something."""
+        if self.evidence is None:
+            raise ValueError("There were too few items to measure anything; see the warnings.")
+        return self.evidence
+
+    @property
     def expected_brier(self) -> float:
         """Brier score to expect from following the call, on items like these; NaN if unknown.
 
@@ -131,7 +132,7 @@ class Advice:
 
 def advise(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     y_proba: Any = None,
     logits: Any = None,
@@ -145,7 +146,7 @@ def advise(
     hybrid: HybridCalibrator | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | None = None,
 ) -> Advice:
     """Say what to do with a classifier's probabilities, and show the numbers behind it.
 
@@ -155,20 +156,9 @@ def advise(
 
     Parameters
     ----------
-    X : array-like or table of shape (n, d)
-        Features of the calibration items.
-    y : array-like of shape (n,)
-        Observed labels.
-    y_proba, logits : array-like of shape (n, K)
-        The classifier's output on these items: exactly one of the two. The classifier must not have
-        been trained on them; a warning says when it looks so.
-    groups : array-like of shape (n,) or (n, n_columns), optional
-        Items that belong together (one patient, one document): nothing is predicted from the item's
-        own group, and intervals count groups.
-    sample_weight : array-like of shape (n,), optional
-        Weights; items of weight 0 are left out.
-    classes : array-like of shape (K,), optional
-        The classes in the column order of ``y_proba``.
+    X, y, y_proba, logits, groups, sample_weight, classes, random_state, n_jobs, progress
+        As in :func:`hetcal.diagnose`. A warning says where the classifier seems to have been
+        trained on the items.
     X_new : array-like or table, optional
         Features of new items: where the probabilities say little about the class, the class balance
         is estimated with them. Only together with ``y_proba_new`` (or ``logits_new``).
@@ -180,12 +170,6 @@ def advise(
         data before "leave it" can be said.
     hybrid : HybridCalibrator, optional
         One that was fitted to the same items already, to save the time of another fit.
-    random_state : int, default=0
-        Seed of folds, forests and draws.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-    progress : callable, optional
-        Called as ``progress(n_done, n_steps)`` after each step.
 
     Returns
     -------
@@ -206,65 +190,50 @@ def advise(
     calibrator.fit(X, y, y_proba=y_proba)
     q_new = calibrator.predict_proba(X_new, y_proba=y_proba_new)
     """
-    if X is None:
-        raise ValueError(
-            "advise compares items by their features; X is None. Pass X; whether a global map "
-            "helps, hetcal.metrics.evaluate says without it."
-        )
     if not 0 < worthwhile < 1:
         raise ValueError(
             f"advise: worthwhile must lie between 0 and 1, both excluded; got {worthwhile!r}. "
             "Pass 0.02 for 2 % of the Brier score."
         )
-    everyone = CalibrationSet.check(
-        X,
-        y,
-        y_proba=y_proba,
-        logits=logits,
-        classes=classes,
-        sample_weight=sample_weight,
-        groups=groups,
-        caller="advise",
+    everyone = calibration_items(
+        "advise", X, y, y_proba, logits, classes, sample_weight, groups, need_features=True
     )
     items = everyone.with_positive_weight()
     check_given_hybrid(hybrid, items, everyone)
-    return advise_on(
+    steps = Steps(progress, N_STEPS)
+    advice = advise_on(
         items,
-        X_new=X_new,
-        new_output=_new_output(items, X_new, y_proba_new, logits_new),
-        classes_given=classes is not None,
+        new=new_items("advise", items, "new", X_new, y_proba_new, logits_new),
+        classes_given=classes is not None or everyone is X,
         worthwhile=worthwhile,
         hybrid=hybrid,
         random_state=random_state,
         n_jobs=n_jobs,
-        progress=progress,
+        begin=steps.begin,
     )
+    steps.finish()
+    return advice
 
 
 def advise_on(
     items: CalibrationSet,
     *,
-    X_new: Any = None,
-    new_output: Matrix | None = None,
+    new: NewItems | None,
     classes_given: bool,
-    worthwhile: float = 0.02,
+    worthwhile: float,
+    random_state: int,
+    n_jobs: int | None,
+    begin: Callable[[str], object],
     hybrid: HybridCalibrator | None = None,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
 ) -> Advice:
     """Do what :func:`advise` does, on items that were checked already; all of positive weight."""
     counts = np.sort(np.bincount(items.codes, minlength=2))
     if too_little_to_start(items.n_items, int(counts[-2])):
-        return _nothing_to_say(items, classes_given, worthwhile, new_ignored=new_output is not None)
-    evidence = measure(
-        items, hybrid=hybrid, random_state=random_state, n_jobs=n_jobs, progress=progress
-    )
-    shift = (
-        None
-        if new_output is None
-        else measure_prior_shift(items, new_output, X_new=X_new, random_state=random_state)
-    )
+        return _nothing_to_say(items, classes_given, worthwhile, new_ignored=new is not None)
+    evidence = measure(items, hybrid=hybrid, random_state=random_state, n_jobs=n_jobs, begin=begin)
+    shift = None
+    if new is not None:
+        shift = measure_prior_shift(items, new.output, X_new=new.X, random_state=random_state)
     return judged(items, evidence, shift, worthwhile, classes_given=classes_given)
 
 
@@ -370,33 +339,3 @@ def _nothing_to_say(
         worthwhile * brier,
         None,
     )
-
-
-def _new_output(
-    items: CalibrationSet, X_new: Any, y_proba_new: Any, logits_new: Any
-) -> Matrix | None:
-    new = {"y_proba": y_proba_new, "logits": logits_new}
-    other = "logits" if items.kind == "y_proba" else "y_proba"
-    if new[other] is not None:
-        raise ValueError(
-            f"advise got {other}_new, but the calibration items came with {items.kind}. Pass "
-            f"{items.kind}_new."
-        )
-    given = new[items.kind]
-    name = f"{items.kind}_new"
-    if given is None:
-        if X_new is not None:
-            raise ValueError(
-                f"advise got X_new without {name}. Pass the classifier's output on the same new "
-                "items too, or leave out X_new."
-            )
-        return None
-    if items.kind == "y_proba":
-        output = check_proba(given, name=name)
-    else:
-        output = check_logits(given, name=name)
-    check_columns_match_classes(output.shape[1], items.classes, name=name, given=True)
-    check_proba_names(given, items.classes, name=name)
-    if X_new is not None:
-        check_same_rows(X_new=X_new, **{name: given})
-    return output

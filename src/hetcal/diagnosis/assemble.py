@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import softmax
 
 from hetcal._typing import Matrix
 from hetcal._validation.containers import as_frame, take_rows
@@ -15,84 +12,72 @@ from hetcal.data import CalibrationSet
 from hetcal.diagnosis import findings, summaries, support_summary
 from hetcal.diagnosis.advise import Advice
 from hetcal.diagnosis.cross_validation import named_calibrators
-from hetcal.diagnosis.findings import Findings, number
+from hetcal.diagnosis.findings import Findings
+from hetcal.diagnosis.inputs import Request
 from hetcal.diagnosis.learning_curves import curve_of
-from hetcal.diagnosis.measurements import Measurements
 from hetcal.diagnosis.predictions import Compared
 from hetcal.diagnosis.snippet import RETRAINED
 from hetcal.diagnosis.splits import make_splits
 
 
 def assembled(
-    items: CalibrationSet,
-    rows: NDArray[np.int64],
-    advice: Advice,
-    compared: Compared,
-    matrix: Matrix | None,
-    test: tuple[Any, Matrix] | None,
-    by: Any,
-    curves: list[findings.MethodCurve],
-    name: str,
-    seed: int,
+    request: Request, advice: Advice, compared: Compared, curves: list[findings.MethodCurve]
 ) -> Findings:
     """Return everything that was found."""
-    evidence = _evidence_of(advice)
+    items, costs, new = request.items, request.costs, request.new
+    evidence = advice.known_evidence
     verdict = _verdict(advice)
     shown = list(dict.fromkeys(["uncalibrated", evidence.best_map, "hybrid", verdict.recommended]))
     shown = [method for method in shown if method in compared.out.methods]
     others = [m for m in shown[2:] if m == verdict.recommended] or shown[2:3]
-    pictured = [*shown[:2], *others]
-    hybrid = evidence.hybrid
-    own = hybrid.out_of_sample_support()
+    own = evidence.hybrid.out_of_sample_support()
     of_test = None
-    if test is None:
-        Q = compared.out.proba("hybrid")
-        known = np.flatnonzero(~np.isnan(Q[:, 0]))
-        weak = support_summary.weakest(
-            "calibration set",
-            take_rows(items.X, known),
-            own[known],
-            items.proba[known],
-            Q[known],
-            items.classes,
-            rows[known],
-        )
+    if new is None:
+        weak = _weakest_of_calibration(request, own, compared.out.proba("hybrid"))
     else:
-        X_test, output = test
-        Q_test, of_test = hybrid.predict_proba(X_test, return_support=True, **{items.kind: output})
-        P_test = output if items.kind == "y_proba" else softmax(output, axis=1)
-        everyone = np.arange(len(output))
+        Q, of_test = evidence.hybrid.predict_proba(
+            new.X, return_support=True, **{new.kind: new.output}
+        )
+        everyone = np.arange(len(Q))
         weak = support_summary.weakest(
-            "test table", X_test, of_test, P_test, Q_test, items.classes, everyone
+            "test table", new.X, of_test, new.proba, Q, items.classes, everyone
         )
     return Findings(
         data=replace(
-            _data(items, name),
-            n_test=None if test is None else len(test[1]),
-            order="forward in time" if "earlier" in compared.how["hybrid"] else "shuffled",
+            _data(items, request.name),
+            n_test=None if new is None else len(new.output),
+            order="forward in time" if request.moment is not None else "shuffled",
             n_scored=len(compared.rows),
         ),
         verdict=verdict,
-        comparison=summaries.comparison(compared, seed),
+        comparison=summaries.comparison(compared, request.random_state),
         reliability=[
             summaries.reliability(items, compared.proba(m), compared.rows, summaries.label_of(m))
-            for m in pictured
+            for m in [*shown[:2], *others]
         ],
         hidden=summaries.hidden(evidence, items),
         subgroups=summaries.subgroups(evidence.every_subgroup),
-        by=summaries.groups_by(items, by, seed),
+        by=summaries.groups_by(items, request.by, request.random_state),
         support=support_summary.support(own, of_test),
         weakest=weak,
         learning_curve=curves,
-        cost=None if matrix is None else summaries.cost(items, matrix, compared, shown),
+        cost=None if costs is None else summaries.cost(items, costs, compared, shown),
         warnings=[warning.text for warning in advice.warnings] + _failures(compared),
     )
 
 
-def _evidence_of(advice: Advice) -> Measurements:
-    if advice.evidence is None:
-        raise ValueError("There are too few items to measure anything; see too_few.")
-    return advice.evidence
+def _weakest_of_calibration(request: Request, own: Matrix, Q: Matrix) -> list[findings.WeakItem]:
+    items = request.items
+    known = np.flatnonzero(~np.isnan(Q[:, 0]))
+    return support_summary.weakest(
+        "calibration set",
+        take_rows(items.X, known),
+        own[known],
+        items.proba[known],
+        Q[known],
+        items.classes,
+        request.rows[known],
+    )
 
 
 def _failures(compared: Compared) -> list[str]:
@@ -107,15 +92,7 @@ def _failures(compared: Compared) -> list[str]:
 def _verdict(advice: Advice) -> findings.Verdict:
     said = advice.to_dict()
     figures = [
-        findings.Figure(
-            str(row["evidence"]),
-            number(row["value"]),
-            number(row["low"]),
-            number(row["high"]),
-            number(row["p_value"]),
-            str(row["meaning"]),
-        )
-        for row in said["evidence"]
+        findings.read(findings.Figure, row, name=row["evidence"]) for row in said["evidence"]
     ]
     return findings.Verdict(
         verdict=advice.verdict,
@@ -171,7 +148,7 @@ def learning_curves(
     items: CalibrationSet, advice: Advice, seed: int, n_jobs: int | None
 ) -> list[findings.MethodCurve]:
     """Return how the Brier score falls with the number of calibration items."""
-    methods = ["uncalibrated", _evidence_of(advice).best_map, "hybrid"]
+    methods = ["uncalibrated", advice.known_evidence.best_map, "hybrid"]
     curve = curve_of(
         items,
         named_calibrators(methods, items.has_features, seed, "diagnose"),
@@ -184,10 +161,7 @@ def learning_curves(
     for method in methods:
         rows = table[(table["method"] == method) & (table["metric"] == "brier")]
         rows = rows[rows["value"].notna()]
-        points = [
-            findings.CurvePoint(int(r["size"]), float(r["value"]), number(r["standard_error"]))
-            for r in rows.to_dict("records")
-        ]
+        points = [findings.read(findings.CurvePoint, r) for r in rows.to_dict("records")]
         more = str(curve.more_data_helps(method)) if method != "uncalibrated" else ""
         found.append(findings.MethodCurve(method, summaries.label_of(method), points, more))
     return found

@@ -23,8 +23,8 @@ _SURPRISINGLY_RIGHT = 3.0
 _CERTAIN, _OFTEN_WRONG = 1e-3, 0.05
 # A difference in class balance as large as this might be there unseen, and labels would show it.
 _OPEN_BALANCE, _MUCH_WIDER = 0.1, 3.0
-# From this share on, a class that no item has is no trifle.
-_NO_TRIFLE, _LABELS_NAMED = 0.02, 5
+# From this share on, a class that no item has matters.
+_MATTERS, _LABELS_NAMED = 0.02, 5
 _MANY_REPEATS = 0.1  # of the rows: what the copies give away decides what is found
 
 
@@ -79,7 +79,7 @@ def check_unseen_classes(
         return None
     here = float(np.average(items.proba, axis=0, weights=items.weights)[unseen].sum())
     there = 0.0 if shift is None else float(shift.new[unseen].sum())
-    voids = max(here, there) >= _NO_TRIFLE
+    voids = max(here, there) >= _MATTERS
     names = [label for label, out in zip(items.classes.tolist(), unseen, strict=True) if out]
     one = len(names) == 1
     return AdviceWarning(
@@ -185,7 +185,7 @@ def check_errors(items: CalibrationSet) -> AdviceWarning | None:
 
 def check_class_balance(shift: PriorShift, items: CalibrationSet) -> AdviceWarning | None:
     """Warn when the new data have other class frequencies than the calibration items."""
-    if shift.new[items.unseen].sum() >= _NO_TRIFLE:
+    if shift.new[items.unseen].sum() >= _MATTERS:
         return _unknown_balance(shift, items)
     if not shift.shifted.any():
         return _open_balance(shift, items)

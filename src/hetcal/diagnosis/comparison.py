@@ -13,16 +13,18 @@ import pandas as pd
 
 from hetcal._printable import printable
 from hetcal._typing import Matrix
+from hetcal._validation import check_choice
 from hetcal.calibration import GlobalCalibrator, Uncalibrated
 from hetcal.diagnosis.cross_validation import (
     CrossValidated,
     MethodRun,
-    Progress,
     cross_validated,
     named_calibrators,
 )
+from hetcal.diagnosis.inputs import calibration_items
 from hetcal.diagnosis.learning_curves import LearningCurve, curve_of
 from hetcal.diagnosis.scoring import HIGHER_IS_BETTER, METRICS, paired_difference, score
+from hetcal.diagnosis.steps import Progress
 
 _SHORT_NOTE = 200
 
@@ -127,10 +129,7 @@ class Comparison:
         return self.cross_validated
 
     def _of(self, metric: str) -> pd.DataFrame:
-        if metric not in METRICS:
-            raise ValueError(
-                f"Comparison: metric must be one of {', '.join(METRICS)}; got {metric!r}."
-            )
+        check_choice(metric, "metric", METRICS, "Comparison")
         return self._rows[self._rows["metric"] == metric]
 
     def _shown(self) -> pd.DataFrame:
@@ -180,7 +179,7 @@ class Comparison:
 
 def compare(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     y_proba: Any = None,
     logits: Any = None,
@@ -207,13 +206,9 @@ def compare(
 
     Parameters
     ----------
-    X : array-like or table of shape (n, d), or None
-        Features; without them only global maps are compared.
-    y : array-like of shape (n,)
-        Observed labels.
-    y_proba, logits : array-like of shape (n, K)
-        The classifier's output on these items: exactly one of the two. The classifier must not have
-        been trained on them.
+    X, y, y_proba, logits, groups, sample_weight, classes
+        As in :func:`hetcal.diagnose`; where X is None, only global maps are compared. Rows of one
+        group are never on both sides of a split.
     methods : "all", sequence of str or dict, default="all"
         All known names (see :func:`hetcal.calibration.list_calibrators`), some of them, or
         calibrators by a name of your choice.
@@ -222,13 +217,6 @@ def compare(
         the earliest items are never tested, and do not count.
     n_repeats : int, default=2
         Shuffles of the folds (for an int); the loss of an item is averaged over them.
-    groups : array-like of shape (n,) or (n, n_columns), optional
-        Rows of one group (one patient) are never on both sides of a split, and count as one unit in
-        the standard errors.
-    sample_weight : array-like of shape (n,), optional
-        Used by the methods and by the metrics.
-    classes : array-like of shape (K,), optional
-        The classes in the column order of ``y_proba``.
     baselines : bool or sequence of str, default=True
         Forest and gradient boosting, each on X and on [X, P]; or some of their names.
     learning_curve : bool or sequence of str, default=False
@@ -273,17 +261,11 @@ def compare(
     ...
     """
     out = cross_validated(
-        X,
-        y,
-        y_proba=y_proba,
-        logits=logits,
+        calibration_items("compare", X, y, y_proba, logits, classes, sample_weight, groups),
         methods=methods,
         baselines=baselines,
         cv=cv,
         n_repeats=n_repeats,
-        groups=groups,
-        sample_weight=sample_weight,
-        classes=classes,
         random_state=random_state,
         n_jobs=n_jobs,
         progress=progress,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -21,11 +21,10 @@ from hetcal.calibration.fitting import fitted_to, predicted_by
 from hetcal.data import CalibrationSet
 from hetcal.data.folds import Split
 from hetcal.diagnosis.baselines import plain_baselines
+from hetcal.diagnosis.inputs import calibration_items
 from hetcal.diagnosis.splits import make_splits
+from hetcal.diagnosis.steps import Progress
 from hetcal.metrics.scores import brier_losses, log_losses
-
-# Called as progress(steps done, steps in all, what was done last).
-Progress = Callable[[int, int, str], None]
 
 LOSSES = ("brier", "log_loss", "accuracy")
 
@@ -175,7 +174,7 @@ class CrossValidated(Predictions):
 
 def cross_validated(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     y_proba: Any = None,
     logits: Any = None,
@@ -205,42 +204,7 @@ def cross_validated(
     >>> out.proba("swc").shape, out.losses("swc", "brier").shape
     ((200, 2), (200,))
     """
-    items = CalibrationSet.check(
-        X,
-        y,
-        y_proba=y_proba,
-        logits=logits,
-        classes=classes,
-        sample_weight=sample_weight,
-        groups=groups,
-        caller=caller,
-    )
-    return cross_validated_set(
-        items,
-        methods=methods,
-        baselines=baselines,
-        cv=cv,
-        n_repeats=n_repeats,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        progress=progress,
-        caller=caller,
-    )
-
-
-def cross_validated_set(
-    items: CalibrationSet,
-    *,
-    methods: str | Sequence[str] | Mapping[str, Any] = "all",
-    baselines: bool | Sequence[str] = True,
-    cv: Any = 5,
-    n_repeats: int = 1,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-    caller: str = "cross_validated",
-) -> CrossValidated:
-    """Do what :func:`cross_validated` does, on items that were checked already."""
+    items = calibration_items(caller, X, y, y_proba, logits, classes, sample_weight, groups)
     calibrators = named_calibrators(methods, items.has_features, random_state, caller)
     plain = _named_baselines(baselines, items.has_features, random_state, caller)
     double = sorted(set(calibrators) & set(plain))

@@ -14,7 +14,7 @@ from hetcal.diagnosis.scoring import HIGHER_IS_BETTER
 _EXPONENTS = np.arange(0.25, 1.51, 0.25)
 _N_DRAWS = 2000
 _FEWEST_SIZES = 3
-_LITTLE = 0.01  # of the loss: what nobody would collect twice the data for
+_LITTLE = 0.01  # of the loss: too little to be worth twice the data
 _RIDGE = 1e-6
 
 

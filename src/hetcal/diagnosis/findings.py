@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -263,7 +266,16 @@ class Findings:
 
 def number(value: Any) -> float | None:
     """Return a float, None where it is missing or not finite."""
-    if value is None:
-        return None
-    value = float(value)
-    return value if math.isfinite(value) else None
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def read(kind: type[T], record: Mapping[Any, Any], **more: Any) -> T:
+    """Return a dataclass from the entries of a record that have its names, and ``more``.
+
+    Numbers that are missing or not finite become None.
+    """
+    known = {f.name: record[f.name] for f in fields(kind) if f.name in record}  # type: ignore[arg-type]
+    plain = {
+        name: number(value) if isinstance(value, float) else value for name, value in known.items()
+    }
+    return kind(**plain, **more)

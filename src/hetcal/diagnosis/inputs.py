@@ -1,28 +1,31 @@
-"""What diagnose is given, checked and put in order."""
+"""What diagnose, advise, compare and learning_curve are called with, checked once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from hetcal._typing import Matrix
+from hetcal._typing import Matrix, Rows
 from hetcal._validation import (
     check_columns_match_classes,
     check_labels,
     check_logits,
     check_proba,
+    check_proba_names,
     check_same_rows,
 )
 from hetcal._validation.containers import as_frame, as_vector, masked_as_missing, take_rows
 from hetcal.data import CalibrationSet
-from hetcal.metrics.scores import expected_cost
+from hetcal.data.scores import Scores
+from hetcal.metrics.scores import check_cost_matrix
 
 
 def calibration_items(
+    caller: str,
     X: Any,
     y: Any,
     y_proba: Any,
@@ -30,25 +33,148 @@ def calibration_items(
     classes: Any,
     sample_weight: Any,
     groups: Any,
-    time: Any,
-    by: Any,
-) -> tuple[CalibrationSet, NDArray[np.int64], NDArray[np.int64] | None, Any]:
-    """Return the items in order of time, their rows, their moments, and ``by`` in that order."""
-    if X is None:
+    *,
+    need_features: bool = False,
+) -> CalibrationSet:
+    """Return what was given as a calibration set; one that was made before is handed on."""
+    if isinstance(X, CalibrationSet):
+        beside = (y, y_proba, logits, classes, sample_weight, groups)
+        if any(part is not None for part in beside):
+            raise TypeError(
+                f"{caller} got a CalibrationSet, which holds labels, the classifier's output, "
+                "classes, weights and groups, and some of these again. Pass the set alone."
+            )
+        items = X
+    else:
+        items = CalibrationSet.check(
+            X,
+            y,
+            y_proba=y_proba,
+            logits=logits,
+            classes=classes,
+            sample_weight=sample_weight,
+            groups=groups,
+            caller=caller,
+        )
+    if need_features and not items.has_features:
         raise ValueError(
-            "diagnose compares items by their features; X is None. Pass X; how good the "
+            f"{caller} compares items by their features; X is None. Pass X; how good the "
             "probabilities are on average, hetcal.metrics.evaluate says without it."
         )
-    items = CalibrationSet.check(
-        X,
-        y,
-        y_proba=y_proba,
-        logits=logits,
-        classes=classes,
-        sample_weight=sample_weight,
-        groups=groups,
-        caller="diagnose",
-    )
+    return items
+
+
+@dataclass(frozen=True)
+class NewItems:
+    """Items that nothing learns from.
+
+    Attributes
+    ----------
+    X : table, array or None
+        Their features, where they were given.
+    kind : {"y_proba", "logits"}
+        What the classifier's output is.
+    output : ndarray of shape (m, K)
+        The classifier's output.
+    codes : ndarray of shape (m,) or None
+        Labels as columns of the output, -1 where unknown; None where none is known.
+    """
+
+    X: Any
+    kind: str
+    output: Matrix
+    codes: Rows | None = None
+
+    @property
+    def proba(self) -> Matrix:
+        """The classifier's probabilities."""
+        return self.output if self.kind == "y_proba" else Scores.from_logits(self.output).proba
+
+
+def new_items(
+    caller: str,
+    items: CalibrationSet,
+    ending: str,
+    X: Any,
+    y_proba: Any,
+    logits: Any,
+    y: Any = None,
+    *,
+    need_features: bool = False,
+) -> NewItems | None:
+    """Return the new items, or None where there are none; ``ending`` is that of the arguments."""
+    given = {"y_proba": y_proba, "logits": logits}
+    output, name = given.pop(items.kind), f"{items.kind}_{ending}"
+    for other, unexpected in given.items():
+        if unexpected is not None:
+            raise ValueError(
+                f"{caller} got {other}_{ending}, but the calibration items came with {items.kind}. "
+                f"Pass {name}."
+            )
+    if output is None:
+        for part, unexpected in {"X": X, "y": y}.items():
+            if unexpected is not None:
+                raise ValueError(
+                    f"{caller} got {part}_{ending} without {name}. Pass the classifier's output on "
+                    f"the same new items too, or leave out {part}_{ending}."
+                )
+        return None
+    if need_features and X is None:
+        raise ValueError(
+            f"{caller} got {name} without X_{ending}. Pass the features of the new items too."
+        )
+    checked = (check_proba if items.kind == "y_proba" else check_logits)(output, name=name)
+    check_columns_match_classes(checked.shape[1], items.classes, name=name, given=True)
+    check_proba_names(output, items.classes, name=name)
+    if X is not None:
+        check_same_rows(**{f"X_{ending}": X, name: output})
+    codes = None if y is None else _known_codes(items, y, len(checked), f"y_{ending}", name)
+    return NewItems(X, items.kind, checked, codes)
+
+
+def _known_codes(items: CalibrationSet, y: Any, n: int, name: str, other: str) -> Rows | None:
+    """Return the class number of each new item, -1 where it has no label; None without labels."""
+    values = pd.Series(as_vector(y, name))
+    check_same_rows(**{name: values, other: np.empty((n, 1))})
+    known = values.notna().to_numpy()
+    if not known.any():
+        return None
+    codes = np.full(n, -1, dtype=np.int64)
+    codes[known] = check_labels(np.array(values[known].tolist()), items.classes)[0]
+    return codes
+
+
+@dataclass(frozen=True)
+class Request:
+    """What diagnose was asked, checked; its parameters say what each part means.
+
+    Attributes
+    ----------
+    items : CalibrationSet
+        Those of positive weight, in order of time where there is one.
+    rows : ndarray of shape (n,)
+        Their places in the table that was given.
+    moment : ndarray of shape (n,) or None
+        Their ranks in time.
+    """
+
+    items: CalibrationSet
+    rows: Rows
+    moment: Rows | None
+    by: Any
+    costs: Matrix | None
+    new: NewItems | None
+    classes_given: bool
+    learning_curve: bool
+    name: str
+    random_state: int
+    n_jobs: int | None
+
+
+def in_order_of_time(
+    items: CalibrationSet, time: Any, by: Any
+) -> tuple[CalibrationSet, Rows, Rows | None, Any]:
+    """Return the items that count, their rows, their moments, and ``by`` in the same order."""
     rows = np.flatnonzero(items.weights > 0)
     moment = None
     if time is not None:
@@ -56,14 +182,14 @@ def calibration_items(
         rows = rows[np.argsort(moment[rows], kind="stable")]
         moment = moment[rows]
     if isinstance(by, Mapping):
-        check_same_rows(y=y, **{str(key): value for key, value in by.items()})
+        check_same_rows(y=items.codes, **{str(key): value for key, value in by.items()})
         by = {key: take_rows(as_vector(value, str(key)), rows) for key, value in by.items()}
     if np.array_equal(rows, np.arange(items.n_items)):
         return items, rows, moment, by
     return items.take(rows).detached(), rows, moment, by
 
 
-def _moments(time: Any, n: int) -> NDArray[np.int64]:
+def _moments(time: Any, n: int) -> Rows:
     """Return the rank of each moment, equal where the times are."""
     values = pd.Series(as_vector(time, "time"))
     if len(values) != n:
@@ -83,56 +209,16 @@ def _moments(time: Any, n: int) -> NDArray[np.int64]:
     return values.rank(method="dense").to_numpy().astype(np.int64) - 1
 
 
-def new_items(
-    items: CalibrationSet, X_test: Any, y_proba: Any, logits: Any
-) -> tuple[Any, Matrix] | None:
-    """Return features and output of the new items, or None where there are none."""
-    if X_test is None and y_proba is None and logits is None:
-        return None
-    given = y_proba if items.kind == "y_proba" else logits
-    if X_test is None or given is None:
-        raise ValueError(
-            f"diagnose: new items need both X_test and {items.kind}_test, the same kind of output "
-            "as the calibration items."
-        )
-    check_same_rows(X_test=X_test, **{f"{items.kind}_test": given})
-    checked = (check_proba if items.kind == "y_proba" else check_logits)(
-        given, name=f"{items.kind}_test"
-    )
-    check_columns_match_classes(
-        checked.shape[1], items.classes, name=f"{items.kind}_test", given=True
-    )
-    return X_test, checked
-
-
-def new_labels(items: CalibrationSet, y_test: Any, n: int | None) -> NDArray[np.int64] | None:
-    """Return the class number of each new item, -1 where it has no label; None without labels."""
-    if y_test is None:
-        return None
-    if n is None:
-        raise ValueError(f"diagnose: y_test needs X_test and {items.kind}_test beside it.")
-    values = pd.Series(as_vector(y_test, "y_test"))
-    check_same_rows(y_test=values, X_test=np.empty((n, 1)))
-    known = values.notna().to_numpy()
-    codes = np.full(n, -1, dtype=np.int64)
-    if known.any():
-        codes[known] = check_labels(np.array(values[known].tolist()), items.classes)[0]
-        return codes
-    return None
-
-
 def check_costs(costs: Any, items: CalibrationSet) -> Matrix | None:
     """Return the cost matrix, or None where there is none."""
     if costs is None:
         return None
-    # Its checks are the ones to pass.
-    expected_cost(items.labels, items.proba, costs, classes=items.classes)
-    return np.asarray(costs, dtype=np.float64)
+    return check_cost_matrix(costs, items.n_classes)
 
 
 def named(X: Any, names: Sequence[str] | None) -> Any:
     """Return an array as a table with these column names."""
-    if names is None or X is None or as_frame(X) is not None:
+    if names is None or X is None or isinstance(X, CalibrationSet) or as_frame(X) is not None:
         return X
     matrix = np.asarray(masked_as_missing(X))
     if matrix.ndim != 2 or matrix.shape[1] != len(names):

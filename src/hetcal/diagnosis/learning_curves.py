@@ -17,13 +17,14 @@ from hetcal.data.folds import Split
 from hetcal.diagnosis.cross_validation import (
     LOSSES,
     CrossValidated,
-    Progress,
     item_losses,
     named_calibrators,
     run_splits,
 )
 from hetcal.diagnosis.extrapolation import MoreData, gain_of_more_data
+from hetcal.diagnosis.inputs import calibration_items
 from hetcal.diagnosis.splits import make_splits, nested_parts
+from hetcal.diagnosis.steps import Progress
 from hetcal.metrics.standard_errors import covariance, mean_and_error
 
 _MOST_SIZES = 6
@@ -109,7 +110,7 @@ class LearningCurve:
 
 def learning_curve(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     y_proba: Any = None,
     logits: Any = None,
@@ -159,16 +160,8 @@ def learning_curve(
     >>> curve.sizes
     [40, 80, 160, 320]
     """
-    items = CalibrationSet.check(
-        X,
-        y,
-        y_proba=y_proba,
-        logits=logits,
-        classes=classes,
-        sample_weight=sample_weight,
-        groups=groups,
-        caller="learning_curve",
-    )
+    given = (y_proba, logits, classes, sample_weight, groups)
+    items = calibration_items("learning_curve", X, y, *given)
     return curve_of(
         items,
         named_calibrators(methods, items.has_features, random_state, "learning_curve"),

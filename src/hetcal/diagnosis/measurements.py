@@ -38,12 +38,12 @@ from hetcal.metrics.scores import brier_losses
 from hetcal.metrics.standard_errors import mean_and_error
 
 Z95, ONE_SIDED_95 = 1.96, 1.645
-N_STEPS = 5
+N_STEPS = 6
 _N_FOLDS = 5
 # More items than this are not needed to see a gain of two per cent, and take too long; of wide data
 # with many classes fewer, by items x features x classes.
 _HETEROGENEITY_ITEMS, _FEWEST_ITEMS, _HETEROGENEITY_COST = 2000, 500, 600_000
-_RULE_FEATURES = 200  # rules over more columns (pixels, say) take long and tell nobody anything
+_RULE_FEATURES = 200  # rules over more columns (pixels, say) take long and cannot be read
 _TREES_PER_NEIGHBOURHOOD = 20
 _MANY_ITEMS, _NULL_DRAWS, _NULL_DRAWS_OF_MANY = 1000, 39, 19
 
@@ -194,15 +194,10 @@ def measure(
     hybrid: HybridCalibrator | None,
     random_state: int,
     n_jobs: int | None,
-    progress: Callable[[int, int], object] | None,
+    begin: Callable[[str], object],
 ) -> Measurements:
     """Measure everything once; out-of-sample predictions are shared by all questions."""
-    steps = iter(range(1, N_STEPS + 1))
-
-    def done() -> None:
-        if progress is not None:
-            progress(next(steps), N_STEPS)
-
+    begin("fitting global maps")
     codes = items.codes
     folds = shared_folds(items, random_state)
     loss = brier_losses(items.proba, codes)
@@ -214,13 +209,13 @@ def measure(
     mapping_pays = _mean(mapped_loss, items) < _mean(loss, items)
     reference_loss = mapped_loss if mapping_pays else loss
     flexible, overall, global_p_value = _right_on_average(items, random_state)
-    done()
 
+    begin("fitting the hybrid")
     fitted = _fitted_hybrid(items, random_state, n_jobs) if hybrid is None else hybrid
     blend_loss = brier_losses(_out_of_sample_blend(fitted, items), codes)
     could_win = _brier_without_model(fitted, blend_loss, items) < _mean(reference_loss, items)
-    done()
 
+    begin("retraining plain models")
     options: dict[str, Any] = {"seed": random_state, "n_jobs": n_jobs}
     alone = candidates.retrained(items, folds, with_boosting=could_win, **options)
     best_retrained, retrained = candidates.best_of(alone, items, folds)
@@ -229,8 +224,8 @@ def measure(
     voted = candidates.forest_vote(Z, items, folds, **options)
     halves = Folds.make(items.n_items, 2, seed=[random_state, 1], groups=items.groups)
     from_half = candidates.forest_vote_from_half(Z, items, halves, **options)
-    done()
 
+    begin("looking for hidden heterogeneity")
     hidden, hidden_rows = _hidden_heterogeneity(items, random_state, n_jobs)
     # The test's own p-value knows that the global map was fitted; the plain z does not.
     local = Potential(
@@ -238,11 +233,11 @@ def measure(
         Potential.towards(voted - flexible, flexible, items).unit
         * (items.n_items / hidden_rows.shape[0]),
     )
-    done()
 
+    begin("naming sub-populations")
     found = _subgroups(items, random_state)
-    done()
 
+    begin("weighing the evidence")
     local_gain = Gain.between(reference_loss, blend_loss, items)
     global_gain = Gain.between(loss, mapped_loss, items)
     local_tested = max(local.most, local_gain.value)

@@ -13,7 +13,7 @@ from hetcal._typing import Matrix, Rows
 from hetcal.calibration import get_calibrator
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis.candidates import boosted, boosting_is_affordable
-from hetcal.diagnosis.cross_validation import Predictions, cross_validated_set
+from hetcal.diagnosis.cross_validation import Predictions, cross_validated
 from hetcal.diagnosis.measurements import Gain, Measurements, shared_folds
 from hetcal.metrics.scores import brier_losses
 
@@ -68,7 +68,7 @@ def forward(
     n_jobs: int | None,
 ) -> Compared:
     """Predict each stretch of time from what came before it."""
-    out = cross_validated_set(
+    out = cross_validated(
         items,
         methods=["uncalibrated", *_MAPS, "swc", "hybrid"],
         baselines=list(_FORWARD_BASELINES) if boosting_is_affordable(items) else False,

@@ -307,7 +307,7 @@ def _likeliest_prior(P: Matrix, old: Matrix, counts: Matrix) -> Matrix:
         wanted, _ = nnls(root.T, np.linalg.solve(root, 2 * slope - 1), maxiter=30 * x.shape[0])
         towards = wanted - x
         for halved in range(_MOST_HALVINGS):
-            further = x + _NEARLY_ALL * towards / 2**halved  # nobody is ruled out for ever
+            further = x + _NEARLY_ALL * towards / 2**halved  # no class is ruled out for good
             reached = _minus_log_likelihood(further, ratio, share)
             if reached < value:
                 break

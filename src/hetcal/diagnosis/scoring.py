@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from hetcal._typing import Matrix
 from hetcal.diagnosis.cross_validation import Predictions
-from hetcal.metrics._scored import Scored
 from hetcal.metrics.bootstrap import resample_counts
 from hetcal.metrics.ece import ece_statistic
 from hetcal.metrics.standard_errors import mean_and_error, within_one_se
@@ -104,18 +103,9 @@ def _from_bootstrap(
     item = place[rows]
     # An item that is tested twice counts for half each time.
     weight = out.items.weights[rows] / out.times_tested[rows]
+    tested = replace(out.items.take(rows), weight=weight)
     statistics = [
-        ece_statistic(
-            Scored(
-                out.items.codes[rows],
-                out.stacked(name)[use],
-                weight,
-                out.items.classes,
-                np.arange(rows.shape[0]),
-                rows.shape[0],
-            )
-        )
-        for name in names
+        ece_statistic(tested.with_output(out.stacked(name)[use], "y_proba")) for name in names
     ]
     units = out.units
     blocks = [

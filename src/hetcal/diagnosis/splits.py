@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
-from hetcal._exceptions import HetcalWarning
+from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._typing import Rows
 from hetcal.data import CalibrationSet
 from hetcal.data.folds import Split
@@ -115,7 +115,7 @@ def _check_fold_number(items: CalibrationSet, n_folds: int, caller: str) -> None
             f"{n_folds} folds: some folds cannot learn or cannot test it. Collect more items of "
             "it, merge it with another class, or pass a smaller cv.",
             HetcalWarning,
-            stacklevel=4,
+            stacklevel=levels_to_caller(),
         )
 
 

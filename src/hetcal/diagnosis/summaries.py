@@ -19,10 +19,11 @@ from hetcal.diagnosis.predictions import Compared
 from hetcal.diagnosis.scoring import METRICS, score
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.subgroups import report_groups
-from hetcal.kernels.intervals import effective_size, wilson_interval
-from hetcal.metrics import expected_calibration_error
-from hetcal.metrics.ece import bin_of
+from hetcal.metrics.ece import bin_of, ece_statistic
+from hetcal.metrics.marginals import calibration_marginals
+from hetcal.metrics.reliability import reliability_bins
 from hetcal.metrics.standard_errors import mean_and_error
+from hetcal.metrics.statistics import value_of
 
 _N_BINS = 12
 _N_COUNTS = 20
@@ -67,18 +68,8 @@ def comparison(compared: Compared, seed: int) -> list[findings.MethodRow]:
     table = score(compared.out, n_bootstrap=_N_BOOTSTRAP, random_state=seed)
     rows = []
     for name in compared.out.methods:
-        of_method = table[table["method"] == name].set_index("metric")
-        scores = {
-            str(metric): findings.Score(
-                float(r["value"]),
-                number(r["standard_error"]),
-                float(r["difference"]),
-                number(r["difference_se"]),
-                bool(r["best"]),
-                bool(r["within_one_se"]),
-            )
-            for metric, r in of_method.loc[list(METRICS)].iterrows()
-        }
+        of_method = table[table["method"] == name].set_index("metric").to_dict("index")
+        scores = {metric: findings.read(findings.Score, of_method[metric]) for metric in METRICS}
         rows.append(
             findings.MethodRow(name, label_of(name), scope_of(name), compared.how[name], scores)
         )
@@ -87,35 +78,15 @@ def comparison(compared: Compared, seed: int) -> list[findings.MethodRow]:
 
 def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> findings.Reliability:
     """Return the diagram of the second of two classes, or of whichever class is predicted."""
-    codes, weight = items.codes[rows], items.weights[rows]
-    if Q.shape[1] == 2:
-        said, happened = Q[:, 1], (codes == 1).astype(np.float64)
-    else:
-        top = Q.argmax(axis=1)
-        said, happened = Q.max(axis=1), (top == codes).astype(np.float64)
-    place = bin_of(said, weight, "equal-mass", _N_BINS)
-    bins = []
-    for b in np.unique(place):
-        inside = place == b
-        share = weight[inside] / weight[inside].sum()
-        observed = min(float(share @ happened[inside]), 1.0)  # a sum of shares may round above
-        groups = None if items.groups is None else items.groups[rows][inside]
-        n_effective = effective_size(happened[inside], share, groups)
-        low, high = wilson_interval(np.array([observed]), np.array([n_effective]))
-        bins.append(
-            findings.Bin(
-                float(share @ said[inside]),
-                observed,
-                float(low[0]),
-                float(high[0]),
-                int(inside.sum()),
-            )
-        )
+    scored = items.take(rows).with_output(Q, "y_proba")
+    kind = "binary" if Q.shape[1] == 2 else "top-label"
+    [(said, happened)] = calibration_marginals(scored, kind, "diagnose")
+    place = bin_of(said, scored.weights, "equal-mass", _N_BINS)
+    table = reliability_bins(said, happened, place, scored)
+    bins = [findings.read(findings.Bin, r) for r in _records(table)]
     counts = np.histogram(said, np.linspace(0, 1, _N_COUNTS + 1))[0]
-    ece = expected_calibration_error(
-        items.classes[codes], Q, classes=items.classes, sample_weight=items.weights[rows]
-    )
-    return findings.Reliability(name, bins, [int(c) for c in counts], float(ece))
+    ece = value_of(ece_statistic(scored), scored)
+    return findings.Reliability(name, bins, counts.tolist(), ece)
 
 
 def hidden(evidence: Measurements, items: CalibrationSet) -> findings.Hidden:
@@ -138,20 +109,24 @@ def hidden(evidence: Measurements, items: CalibrationSet) -> findings.Hidden:
 
 
 def _along_p(found: HiddenHeterogeneity, P: Matrix) -> list[findings.HiddenCell]:
-    """Return the values at calibration probabilities close to an even grid."""
-    p = np.sort(P[:, 1])
-    grid = np.linspace(0, 1, _CURVE_POINTS)
-    right = np.clip(np.searchsorted(p, grid), 0, len(p) - 1)
-    left = np.maximum(right - 1, 0)
-    near = np.where(np.abs(p[left] - grid) <= np.abs(p[right] - grid), p[left], p[right])
-    at = np.unique(near[np.abs(near - grid) <= _CURVE_REACH])
+    at = near_grid(P[:, 1], _CURVE_POINTS)
     if at.size == 0:
         return []
     table = found.frame(np.column_stack([1 - at, at]))
     return [
-        _cell(f"p = {x:.2f}", float(x), None, None, r)
+        _cell(r, name=f"p = {x:.2f}", at=float(x), low=None, high=None)
         for x, r in zip(at, _records(table), strict=True)
     ]
+
+
+def near_grid(p: Vector, n_points: int) -> Vector:
+    """Return the probabilities closest to an even grid over [0, 1], where there are any."""
+    ordered, grid = np.unique(p), np.linspace(0, 1, n_points)
+    right = np.clip(np.searchsorted(ordered, grid), 0, len(ordered) - 1)
+    left = np.maximum(right - 1, 0)
+    closer = np.abs(ordered[left] - grid) <= np.abs(ordered[right] - grid)
+    near = np.where(closer, ordered[left], ordered[right])
+    return np.unique(near[np.abs(near - grid) <= max(_CURVE_REACH, 0.5 / n_points)])
 
 
 def _by_class(found: HiddenHeterogeneity, P: Matrix, classes: NDArray) -> list[findings.HiddenCell]:
@@ -169,47 +144,28 @@ def _by_class(found: HiddenHeterogeneity, P: Matrix, classes: NDArray) -> list[f
                 continue
             known = len(part) >= _LEAST_IN_CELL
             means = part[["hh", "hh_global", "hh_local", "standard_error"]].mean()
-            record = {key: value if known else None for key, value in means.items()}
+            record = {str(key): value if known else None for key, value in means.items()}
             record |= {"q_value": None, "n_neighbors": int(inside.sum())}
-            cells.append(_cell(str(classes.tolist()[k]), None, low, high, record))
+            name = str(classes.tolist()[k])
+            cells.append(_cell(record, name=name, at=None, low=low, high=high))
     return cells
 
 
-def _cell(
-    name: str, at: float | None, low: float | None, high: float | None, record: Mapping
-) -> findings.HiddenCell:
-    return findings.HiddenCell(
-        name=name,
-        at=at,
-        low=low,
-        high=high,
-        hh=number(record["hh"]),
-        hh_global=number(record["hh_global"]),
-        hh_local=number(record["hh_local"]),
-        standard_error=number(record["standard_error"]),
-        q_value=number(record["q_value"]),
-        count=int(record["n_neighbors"]),
-    )
+def _cell(record: Mapping[str, Any], **where: Any) -> findings.HiddenCell:
+    return findings.read(findings.HiddenCell, record, count=int(record["n_neighbors"]), **where)
 
 
 def subgroups(table: pd.DataFrame) -> list[findings.Subgroup]:
     """Return the rows of a table of sub-populations."""
     return [
-        findings.Subgroup(
-            rule=str(r["rule"]),
+        findings.read(
+            findings.Subgroup,
+            r,
             label=str(r["class"]),
             count=int(r["n"]),
-            predicted=float(r["predicted"]),
-            observed=float(r["observed"]),
-            low=float(r["low"]),
-            high=float(r["high"]),
-            gap=float(r["gap"]),
-            gain=float(r["gain"]),
-            p_value=float(r["p_value"]),
             after_global_map=float(r["gap_after_global_map"]),
-            global_map_repairs=bool(r["global_map_repairs"]),
         )
-        for r in _records(table)
+        for r in _records(table.astype({"global_map_repairs": bool}))
     ]
 
 

@@ -7,19 +7,13 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hetcal._validation import check_groups
+from hetcal._typing import Matrix, Rows, Vector
+from hetcal._validation import check_choice
+from hetcal.data import CalibrationSet
 from hetcal.metrics import ece, scores, smooth
-from hetcal.metrics._scored import (
-    Matrix,
-    Scored,
-    Statistic,
-    Vector,
-    check_choice,
-    check_scored,
-    value_of,
-)
+from hetcal.metrics.statistics import Statistic, value_of
 
 INTERVALS = ("auto", "percentile", "centred")
 # Resamples are worked off in blocks of this many counts (32 MB), whatever their number.
@@ -111,16 +105,21 @@ def bootstrap_interval(
     check_confidence(confidence)
     if interval == "auto":
         interval = "centred" if metric in _CALIBRATION_ERRORS else "percentile"
-    scored = check_scored(
-        y, y_proba, classes=classes, sample_weight=sample_weight, normalized=normalized
+    items = CalibrationSet.to_score(
+        y,
+        y_proba,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        normalized=normalized,
     )
     if metric in _STATISTICS:
-        statistic = _STATISTICS[metric](scored, **options)
+        statistic = _STATISTICS[metric](items, **options)
     else:
-        statistic = _row_by_row(metric, scored, sample_weight is not None, options)
-    blocks = resample_counts(units_of(groups, scored), n_bootstrap, random_state)
+        statistic = _row_by_row(metric, items, sample_weight is not None, options)
+    blocks = resample_counts(units_of(items), n_bootstrap, random_state)
     replicates = np.concatenate([np.empty(0), *(statistic(counts) for counts in blocks)])
-    value = value_of(statistic, scored)
+    value = value_of(statistic, items)
     floor = 0.0 if metric in _CALIBRATION_ERRORS else -np.inf
     return interval_of(value, replicates, confidence, interval, floor=floor)
 
@@ -138,17 +137,12 @@ def interval_of(
     return Interval(value, float(low), float(high))
 
 
-def units_of(groups: ArrayLike | None, scored: Scored) -> NDArray[np.int64]:
+def units_of(items: CalibrationSet) -> Rows:
     """Return the number (0..G-1) of the unit that each item is drawn with."""
-    codes = check_groups(groups, scored.n_rows)
-    if codes is None:
-        return np.arange(scored.n_items)
-    return np.unique(codes[scored.kept], return_inverse=True)[1].astype(np.int64)
+    return np.arange(items.n_items) if items.groups is None else items.groups
 
 
-def resample_counts(
-    units: NDArray[np.int64], n_bootstrap: int, random_state: int | None
-) -> Iterator[Matrix]:
+def resample_counts(units: Rows, n_bootstrap: int, random_state: int | None) -> Iterator[Matrix]:
     """Yield how often each item occurs in each resample, in blocks of shape (n, B).
 
     Blocks together hold ``n_bootstrap`` columns; a column draws as many units as there are. A
@@ -180,18 +174,18 @@ def check_confidence(confidence: float) -> None:
 
 
 def _row_by_row(
-    metric: Callable[..., float], scored: Scored, weighted: bool, options: dict[str, Any]
+    metric: Callable[..., float], items: CalibrationSet, weighted: bool, options: dict[str, Any]
 ) -> Statistic:
     """Return the statistic that calls any metric on the rows of each resample."""
-    labels, P = scored.classes[scored.codes], scored.proba
+    labels, P, weight = items.labels, items.proba, items.weights
 
-    def on_rows(rows: NDArray[np.int64]) -> float:
-        weights = {"sample_weight": scored.weight[rows]} if weighted else {}
+    def on_rows(rows: Rows) -> float:
+        weights = {"sample_weight": weight[rows]} if weighted else {}
         return float(metric(labels[rows], P[rows], **weights, **options))
 
     def statistic(counts: Matrix) -> Vector:
         times = counts.astype(np.int64)
-        items = np.arange(scored.n_items)
-        return np.array([on_rows(np.repeat(items, column)) for column in times.T])
+        everyone = np.arange(items.n_items)
+        return np.array([on_rows(np.repeat(everyone, column)) for column in times.T])
 
     return statistic

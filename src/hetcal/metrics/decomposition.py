@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hetcal._validation import FeatureEncoder, check_proba, check_same_rows
-from hetcal.data import Folds
+from hetcal._typing import Matrix
+from hetcal._validation import check_choice, check_proba
+from hetcal._validation.containers import number_of_rows
+from hetcal.data import CalibrationSet, Folds
 from hetcal.metrics import _crossfit
-from hetcal.metrics._scored import Matrix, Scored, check_choice, check_scored
 from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts, units_of
 from hetcal.metrics.ece import check_n_bins
 from hetcal.metrics.scores import brier_losses
@@ -166,24 +167,28 @@ def brier_decomposition(
     check_confidence(confidence)
     if X is not None and reference_proba is not None:
         raise ValueError(f"{_NAME} got both X and reference_proba. Pass one of them.")
-    scored = check_scored(
-        y, y_proba, classes=classes, sample_weight=sample_weight, normalized=normalized
+    items = CalibrationSet.to_score(
+        y,
+        y_proba,
+        X=X,
+        classes=classes,
+        sample_weight=sample_weight,
+        groups=groups,
+        normalized=normalized,
     )
-    units = units_of(groups, scored)
     fold = None
     if recalibration == "cross-fitted" or X is not None:
-        fold = _folds(scored, units, n_splits, random_state)
-    C = _recalibrate(scored, recalibration, fold, n_bins)
+        fold = _folds(items, n_splits, random_state)
+    C = _recalibrate(items, recalibration, fold, n_bins)
     Q = None
     if reference_proba is not None:
-        Q = _check_reference(reference_proba, scored)
+        Q = _check_reference(reference_proba, number_of_rows(y, "y"), items)
     elif X is not None and fold is not None:
-        check_same_rows(y=y, X=X)
-        features = np.asarray(FeatureEncoder().fit_transform(X))[scored.kept]
-        Q = _crossfit.locally_estimated(scored, features, C, fold, random_state)
-    statistic = DecompositionStatistic(scored, C, Q)
-    values = statistic(np.ones((scored.n_items, 1)))[:, 0]
-    blocks = [statistic(counts) for counts in resample_counts(units, n_bootstrap, random_state)]
+        Q = _crossfit.locally_estimated(items, C, fold, random_state)
+    statistic = DecompositionStatistic(items, C, Q)
+    values = statistic(np.ones((items.n_items, 1)))[:, 0]
+    draws = resample_counts(units_of(items), n_bootstrap, random_state)
+    blocks = [statistic(counts) for counts in draws]
     bounds = {}
     if blocks:
         for name, value, row in zip(statistic.names, values, np.hstack(blocks), strict=True):
@@ -198,13 +203,13 @@ class DecompositionStatistic:
     Called with counts of shape (n, B) it gives an array of shape (len(names), B).
     """
 
-    def __init__(self, scored: Scored, C: Matrix, Q: Matrix | None = None) -> None:
-        Y, w = scored.outcomes, scored.weight
+    def __init__(self, items: CalibrationSet, C: Matrix, Q: Matrix | None = None) -> None:
+        Y, w = items.onehot, items.weights
         self.names = _PARTS if Q is None else _PARTS + _LOCAL_PARTS
         self._weight = w
         self._outcomes = (w[:, None] * Y).T
-        forecasts = [scored.proba, C] if Q is None else [scored.proba, C, Q]
-        self._losses = np.stack([w * brier_losses(F, scored.codes) for F in forecasts])
+        forecasts = [items.proba, C] if Q is None else [items.proba, C, Q]
+        self._losses = np.stack([w * brier_losses(F, items.codes) for F in forecasts])
 
     def __call__(self, counts: Matrix) -> Matrix:
         """Return every part (rows) for every resample (columns)."""
@@ -219,18 +224,17 @@ class DecompositionStatistic:
 
 
 def cross_fitted_statistic(
-    scored: Scored, units: NDArray[np.int64], random_state: int | None
+    items: CalibrationSet, random_state: int | None
 ) -> DecompositionStatistic | None:
     """Return the default decomposition as a function of counts; None where nothing can be split."""
-    if units.max() == 0:
+    if units_of(items).max() == 0:
         return None
-    folds = _folds(scored, units, 5, random_state)
-    return DecompositionStatistic(scored, _crossfit.recalibrated(scored, folds))
+    folds = _folds(items, 5, random_state)
+    return DecompositionStatistic(items, _crossfit.recalibrated(items, folds))
 
 
-def _folds(
-    scored: Scored, units: NDArray[np.int64], n_splits: int, random_state: int | None
-) -> Folds:
+def _folds(items: CalibrationSet, n_splits: int, random_state: int | None) -> Folds:
+    units = units_of(items)
     if not isinstance(n_splits, Integral) or n_splits < 2:
         raise ValueError(f"{_NAME}: n_splits must be an integer of at least 2; got {n_splits!r}.")
     if units.max() == 0:
@@ -238,23 +242,25 @@ def _folds(
             f"{_NAME}: cross-fitting needs two or more rows or groups of positive weight; got one. "
             "Pass more rows, or recalibration='isotonic' without X."
         )
-    return Folds.make(scored.n_items, int(n_splits), seed=random_state, groups=units)
+    return Folds.make(items.n_items, int(n_splits), seed=random_state, groups=units)
 
 
-def _recalibrate(scored: Scored, recalibration: str, folds: Folds | None, n_bins: int) -> Matrix:
+def _recalibrate(
+    items: CalibrationSet, recalibration: str, folds: Folds | None, n_bins: int
+) -> Matrix:
     if recalibration == "bins":
-        return _crossfit.bin_frequencies(scored, n_bins)
+        return _crossfit.bin_frequencies(items, n_bins)
     if recalibration == "isotonic" or folds is None:
-        return _crossfit.isotonic_in_sample(scored)
-    return _crossfit.recalibrated(scored, folds)
+        return _crossfit.isotonic_in_sample(items)
+    return _crossfit.recalibrated(items, folds)
 
 
-def _check_reference(reference_proba: Any, scored: Scored) -> Matrix:
+def _check_reference(reference_proba: Any, n_rows: int, items: CalibrationSet) -> Matrix:
     Q = check_proba(reference_proba, name="reference_proba")
-    if Q.shape != (scored.n_rows, scored.n_classes):
+    if Q.shape != (n_rows, items.n_classes):
         raise ValueError(
             f"reference_proba must have one row per item and one column per class, "
-            f"({scored.n_rows}, {scored.n_classes}); got {Q.shape}. Estimate it for the same "
+            f"({n_rows}, {items.n_classes}); got {Q.shape}. Estimate it for the same "
             "items, with the same column order as y_proba."
         )
-    return Q[scored.kept]
+    return Q[items.rows]

@@ -10,16 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import ndtr
 
-from hetcal.metrics._marginals import calibration_marginals
-from hetcal.metrics._scored import (
-    Matrix,
-    Scored,
-    Statistic,
-    Vector,
-    check_choice,
-    check_scored,
-    value_of,
-)
+from hetcal._typing import Matrix, Vector
+from hetcal._validation import check_choice
+from hetcal.data import CalibrationSet
+from hetcal.metrics.marginals import calibration_marginals
+from hetcal.metrics.statistics import Statistic, checked_value
 
 _NAME = "expected_calibration_error"
 BINNINGS = ("equal-mass", "equal-width")
@@ -101,17 +96,12 @@ def expected_calibration_error(
     >>> round(expected_calibration_error(y, y_proba, debias=True), 3)
     0.183
     """
-    scored = check_scored(
-        y, y_proba, classes=classes, sample_weight=sample_weight, normalized=normalized
-    )
-    statistic = ece_statistic(
-        scored, kind=kind, binning=binning, n_bins=n_bins, norm=norm, debias=debias
-    )
-    return value_of(statistic, scored)
+    options = {"kind": kind, "binning": binning, "n_bins": n_bins, "norm": norm, "debias": debias}
+    return checked_value(ece_statistic, y, y_proba, classes, sample_weight, normalized, **options)
 
 
 def ece_statistic(
-    scored: Scored,
+    items: CalibrationSet,
     *,
     kind: str = "top-label",
     binning: str = "equal-mass",
@@ -128,15 +118,16 @@ def ece_statistic(
             f"{_NAME}: debias=True is defined for norm='l1' and norm='l2', not for the maximum. "
             "Pass debias=False or another norm."
         )
+    weight = items.weights
     marginals = [
-        (score, outcome, bin_of(score, scored.weight, binning, n_bins))
-        for score, outcome in calibration_marginals(scored, kind, _NAME)
+        (score, outcome, bin_of(score, weight, binning, n_bins))
+        for score, outcome in calibration_marginals(items, kind, _NAME)
     ]
 
     def statistic(counts: Matrix) -> Vector:
         errors = np.stack(
             [
-                _combine_bins(*_bin_sums(*marginal, scored.weight, n_bins, counts), norm, debias)
+                _combine_bins(*_bin_sums(*marginal, weight, n_bins, counts), norm, debias)
                 for marginal in marginals
             ]
         )

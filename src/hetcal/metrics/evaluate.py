@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from hetcal._typing import Matrix
 from hetcal._validation import warn_column_order
-from hetcal.metrics._scored import Matrix, Scored, check_scored
+from hetcal.data import CalibrationSet
 from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts, units_of
 from hetcal.metrics.decomposition import DecompositionStatistic, cross_fitted_statistic
 from hetcal.metrics.ece import ece_statistic
@@ -103,13 +104,18 @@ def evaluate(
     several = isinstance(y_proba, Mapping)
     methods = _check_methods(y_proba, baseline)
     scored = {
-        name: check_scored(
-            y, P, classes=classes, sample_weight=sample_weight, normalized=normalized
+        name: CalibrationSet.to_score(
+            y,
+            P,
+            classes=classes,
+            sample_weight=sample_weight,
+            groups=groups,
+            normalized=normalized,
         )
         for name, P in methods.items()
     }
     some = next(iter(scored.values()))
-    units = units_of(groups, some)
+    units = units_of(some)
     for name, items in scored.items():
         warn_column_order(
             items.codes,
@@ -120,7 +126,7 @@ def evaluate(
             groups=units,
         )
     tables = {
-        name: _AllStatistics(items, cost_matrix, cross_fitted_statistic(items, units, random_state))
+        name: _AllStatistics(items, cost_matrix, cross_fitted_statistic(items, random_state))
         for name, items in scored.items()
     }
     replicates: dict[str, list[Matrix]] = {name: [] for name in tables}
@@ -155,23 +161,26 @@ class _AllStatistics:
     """Every row of the table as a function of item counts: (n, B) -> (len(names), B)."""
 
     def __init__(
-        self, scored: Scored, cost_matrix: ArrayLike | None, parts: DecompositionStatistic | None
+        self,
+        items: CalibrationSet,
+        cost_matrix: ArrayLike | None,
+        parts: DecompositionStatistic | None,
     ) -> None:
         self._parts = parts
         self._single = {
-            "brier_score": brier_statistic(scored),
-            "log_loss": log_loss_statistic(scored),
-            "accuracy": accuracy_statistic(scored),
+            "brier_score": brier_statistic(items),
+            "log_loss": log_loss_statistic(items),
+            "accuracy": accuracy_statistic(items),
         }
         if cost_matrix is not None:
-            self._single["expected_cost"] = expected_cost_statistic(scored, cost_matrix=cost_matrix)
+            self._single["expected_cost"] = expected_cost_statistic(items, cost_matrix=cost_matrix)
         self._single |= {
-            "ece_top_label": ece_statistic(scored),
-            "ece_top_label_debiased": ece_statistic(scored, debias=True),
-            "ece_top_label_debiased_l2": ece_statistic(scored, debias=True, norm="l2"),
-            "ece_top_label_equal_width": ece_statistic(scored, binning="equal-width"),
-            "ece_class_wise": ece_statistic(scored, kind="class-wise"),
-            "smooth_calibration_error": smooth_statistic(scored),
+            "ece_top_label": ece_statistic(items),
+            "ece_top_label_debiased": ece_statistic(items, debias=True),
+            "ece_top_label_debiased_l2": ece_statistic(items, debias=True, norm="l2"),
+            "ece_top_label_equal_width": ece_statistic(items, binning="equal-width"),
+            "ece_class_wise": ece_statistic(items, kind="class-wise"),
+            "smooth_calibration_error": smooth_statistic(items),
         }
         self.names = ["brier_score", *(f"brier_{part}" for part in _PARTS_SHOWN)]
         self.names += [name for name in self._single if name not in self.names]

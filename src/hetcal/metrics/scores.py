@@ -7,16 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hetcal._typing import Matrix, Vector
 from hetcal._validation.containers import as_float_array
-from hetcal.metrics._scored import (
-    Matrix,
-    Scored,
-    Statistic,
-    Vector,
-    check_scored,
-    value_of,
-    weighted_mean,
-)
+from hetcal.data import CalibrationSet
+from hetcal.metrics.statistics import Statistic, checked_value, weighted_mean
 
 LOG_LOSS_EPS = float(np.finfo(np.float64).eps)
 
@@ -62,10 +56,7 @@ def brier_score(
     >>> round(brier_score(["no", "yes"], [[0.9, 0.2], [0.2, 0.8]], normalized=False), 6)
     0.065
     """
-    scored = check_scored(
-        y, y_proba, classes=classes, sample_weight=sample_weight, normalized=normalized
-    )
-    return value_of(brier_statistic(scored), scored)
+    return checked_value(brier_statistic, y, y_proba, classes, sample_weight, normalized)
 
 
 def log_loss(
@@ -98,10 +89,9 @@ def log_loss(
     >>> round(log_loss(["no", "yes"], [1.0, 1.0]), 4)
     18.0218
     """
-    scored = check_scored(
-        y, y_proba, classes=classes, sample_weight=sample_weight, normalized=normalized
+    return checked_value(
+        log_loss_statistic, y, y_proba, classes, sample_weight, normalized, eps=eps
     )
-    return value_of(log_loss_statistic(scored, eps=eps), scored)
 
 
 def accuracy(
@@ -130,10 +120,7 @@ def accuracy(
     >>> accuracy(["no", "yes", "yes"], [0.1, 0.8, 0.5])
     0.666...
     """
-    scored = check_scored(
-        y, y_proba, classes=classes, sample_weight=sample_weight, normalized=normalized
-    )
-    return value_of(accuracy_statistic(scored), scored)
+    return checked_value(accuracy_statistic, y, y_proba, classes, sample_weight, normalized)
 
 
 def expected_cost(
@@ -170,10 +157,15 @@ def expected_cost(
     >>> expected_cost(["ok", "fault"], [0.2, 0.2], [[0, 1], [10, 0]], classes=["ok", "fault"])
     0.5
     """
-    scored = check_scored(
-        y, y_proba, classes=classes, sample_weight=sample_weight, normalized=normalized
+    return checked_value(
+        expected_cost_statistic,
+        y,
+        y_proba,
+        classes,
+        sample_weight,
+        normalized,
+        cost_matrix=cost_matrix,
     )
-    return value_of(expected_cost_statistic(scored, cost_matrix=cost_matrix), scored)
 
 
 def brier_losses(proba: Matrix, codes: NDArray[np.integer]) -> Vector:
@@ -191,32 +183,33 @@ def log_losses(proba: Matrix, codes: NDArray[np.integer], *, eps: float = LOG_LO
     return -np.log(np.clip(proba[..., np.arange(codes.shape[0]), codes], eps, 1 - eps))
 
 
-def brier_statistic(scored: Scored) -> Statistic:
+def brier_statistic(items: CalibrationSet) -> Statistic:
     """Return :func:`brier_score` as a function of item counts."""
-    return weighted_mean(brier_losses(scored.proba, scored.codes), scored.weight)
+    return weighted_mean(brier_losses(items.proba, items.codes), items)
 
 
-def log_loss_statistic(scored: Scored, *, eps: float = LOG_LOSS_EPS) -> Statistic:
+def log_loss_statistic(items: CalibrationSet, *, eps: float = LOG_LOSS_EPS) -> Statistic:
     """Return :func:`log_loss` as a function of item counts."""
     if not 0 < eps < 0.5:
         raise ValueError(f"log_loss: eps must lie between 0 and 0.5, both excluded; got {eps!r}.")
-    return weighted_mean(log_losses(scored.proba, scored.codes, eps=eps), scored.weight)
+    return weighted_mean(log_losses(items.proba, items.codes, eps=eps), items)
 
 
-def accuracy_statistic(scored: Scored) -> Statistic:
+def accuracy_statistic(items: CalibrationSet) -> Statistic:
     """Return :func:`accuracy` as a function of item counts."""
-    right = scored.proba.argmax(axis=1) == scored.codes
-    return weighted_mean(right.astype(np.float64), scored.weight)
+    right = items.proba.argmax(axis=1) == items.codes
+    return weighted_mean(right.astype(np.float64), items)
 
 
-def expected_cost_statistic(scored: Scored, *, cost_matrix: ArrayLike) -> Statistic:
+def expected_cost_statistic(items: CalibrationSet, *, cost_matrix: ArrayLike) -> Statistic:
     """Return :func:`expected_cost` as a function of item counts."""
-    cost = _check_cost_matrix(cost_matrix, scored.n_classes)
-    decisions = (scored.proba @ cost).argmin(axis=1)
-    return weighted_mean(cost[scored.codes, decisions], scored.weight)
+    cost = check_cost_matrix(cost_matrix, items.n_classes)
+    decisions = (items.proba @ cost).argmin(axis=1)
+    return weighted_mean(cost[items.codes, decisions], items)
 
 
-def _check_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> Matrix:
+def check_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> Matrix:
+    """Return the costs as an array with a row per class and a column per decision."""
     cost = as_float_array(cost_matrix, "cost_matrix")
     if cost.ndim != 2 or cost.shape[0] != n_classes or cost.shape[1] == 0:
         raise ValueError(

@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.fft import dct, idct
 
-from hetcal.metrics._marginals import calibration_marginals
-from hetcal.metrics._scored import Matrix, Scored, Statistic, Vector, check_scored, value_of
+from hetcal._typing import Matrix, Vector
+from hetcal.data import CalibrationSet
+from hetcal.metrics.marginals import calibration_marginals
+from hetcal.metrics.statistics import Statistic, checked_value
 
 _NAME = "smooth_calibration_error"
 _GRID = 2048
@@ -69,18 +71,17 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error(y, y_proba), 4)
     0.2
     """
-    scored = check_scored(
-        y, y_proba, classes=classes, sample_weight=sample_weight, normalized=normalized
+    return checked_value(
+        smooth_statistic, y, y_proba, classes, sample_weight, normalized, kind=kind
     )
-    return value_of(smooth_statistic(scored, kind=kind), scored)
 
 
-def smooth_statistic(scored: Scored, *, kind: str = "top-label") -> Statistic:
+def smooth_statistic(items: CalibrationSet, *, kind: str = "top-label") -> Statistic:
     """Return :func:`smooth_calibration_error` as a function of item counts."""
-    weight = scored.weight
+    weight = items.weights
     on_grid = [
         _spread(score, weight * (outcome - score))
-        for score, outcome in calibration_marginals(scored, kind, _NAME)
+        for score, outcome in calibration_marginals(items, kind, _NAME)
     ]
 
     def statistic(counts: Matrix) -> Vector:

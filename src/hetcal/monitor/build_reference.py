@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hetcal.monitor.checks import n_rows, names_of, take_rows, top_classes
+from hetcal._validation.containers import take_rows
+from hetcal.monitor.checks import n_rows, names_of, top_classes
 from hetcal.monitor.reference import Reference
 from hetcal.monitor.scorer import Scorer
 from hetcal.monitor.watched import check_same_items

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
 from hetcal._typing import Rows
 from hetcal._validation import check_labels, check_proba
@@ -87,11 +86,6 @@ def names_of(by: Any, n_items: int) -> NDArray:
             f"by has {len(names)} entries for {n_items} items. Pass one name per item."
         )
     return np.array(["" if pd.isna(name) else str(name) for name in names.tolist()], dtype=object)
-
-
-def take_rows(table: Any, rows: Rows) -> Any:
-    """Return some rows of an array or table of any kind."""
-    return _safe_indexing(table, rows)
 
 
 def n_rows(X: Any) -> int:

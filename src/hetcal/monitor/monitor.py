@@ -11,6 +11,7 @@ import pandas as pd
 
 from hetcal._threads import changed, lock_of, on_draft, snapshot, synchronized
 from hetcal._typing import Matrix, Rows, Vector
+from hetcal._validation.containers import take_rows
 from hetcal.monitor.alarms import AlarmRule
 from hetcal.monitor.build_reference import extended, out_of_bag, split
 from hetcal.monitor.checks import (
@@ -21,7 +22,6 @@ from hetcal.monitor.checks import (
     known_labels,
     n_rows,
     names_of,
-    take_rows,
     top_classes,
 )
 from hetcal.monitor.conformal import discoveries

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from hetcal.plotting._style import INK, method_style, require_pyplot
+from hetcal._validation import check_choice
+from hetcal.plotting.style import INK, axes_to_draw_on, method_style, tidy
 
 _NAME = "ComparisonDisplay"
 _METRICS = {
@@ -58,10 +59,7 @@ class ComparisonDisplay:
         >>> ComparisonDisplay.from_comparison(comparison).frame()["method"].tolist()
         ['temperature', 'isotonic']
         """
-        if metric not in _METRICS:
-            raise ValueError(
-                f"{_NAME}: metric must be one of {', '.join(_METRICS)}; got {metric!r}."
-            )
+        check_choice(metric, "metric", _METRICS, _NAME)
         rows = comparison.frame()
         rows = rows[rows["metric"] == metric].drop(columns="metric")
         order = rows["value"] * (-1 if metric == "accuracy" else 1)
@@ -113,11 +111,8 @@ class ComparisonDisplay:
         -------
         matplotlib Axes
         """
-        plt = require_pyplot(f"{_NAME}.plot")
         places = self._places()
-        if ax is None:
-            height = 1.3 + 0.3 * (places.max() + 1)
-            _, ax = plt.subplots(figsize=(6.8, height), layout="constrained")
+        ax = axes_to_draw_on(f"{_NAME}.plot", ax, (6.8, 1.3 + 0.3 * (places.max() + 1)))
         known = self.rows.dropna(subset=["value"])
         if not known.empty:
             best = known.loc[known["best"], "value"].iloc[0]
@@ -132,9 +127,7 @@ class ComparisonDisplay:
         self._separate(ax, places)
         ax.set(ylim=(places.max() + 0.7, -0.7), xlabel=_METRICS[self.metric])
         ax.tick_params(axis="y", length=0)
-        ax.grid(axis="x", color="#E6E6E6", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right", "left"]].set_visible(False)
+        tidy(ax, grid="x", left=False)
         ax.set_title(
             "thin: standard error; thick: of the difference to the best; bold: within one",
             fontsize=8.5,

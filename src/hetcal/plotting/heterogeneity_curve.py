@@ -10,10 +10,9 @@ import pandas as pd
 
 from hetcal._typing import Vector
 from hetcal.heterogeneity import HiddenHeterogeneity
-from hetcal.plotting._style import BLUE, INK, ORANGE, require_pyplot
+from hetcal.plotting.style import BLUE, INK, ORANGE, axes_to_draw_on, tidy
 
 _NAME = "HeterogeneityCurveDisplay"
-_REACH = 0.02  # how far from a grid point its nearest prediction may lie
 _N_BINS = 12
 _SURE = 0.05
 _PARTS = {
@@ -77,7 +76,10 @@ class HeterogeneityCurveDisplay:
                 f"shape {P.shape}."
             )
         if P.shape[1] == 2:
-            at = _near_grid(P[:, 1], n_points)
+            from hetcal.diagnosis.summaries import near_grid
+
+            at = near_grid(P[:, 1], n_points)
+            at = at if at.size else P[:, 1].min(keepdims=True)
             found = estimator.frame(np.column_stack([1 - at, at]))
             event = f"probability of class {estimator.classes_.tolist()[1]}"
             rows = found[_COLUMNS].assign(p=at)
@@ -132,9 +134,7 @@ class HeterogeneityCurveDisplay:
         -------
         matplotlib Axes
         """
-        plt = require_pyplot(f"{_NAME}.plot")
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
+        ax = axes_to_draw_on(f"{_NAME}.plot", ax, (6, 3.8))
         rows = self.rows
         ax.axhline(0, color=INK, linewidth=0.8, zorder=0)
         if band:
@@ -148,21 +148,10 @@ class HeterogeneityCurveDisplay:
         ax.plot(rows["p"][~sure], rows["hh"][~sure], "o", color=INK, mfc="white", ms=4)
         ax.plot(rows["p"][sure], rows["hh"][sure], "o", color=INK, ms=4)
         ax.set(xlim=(-0.02, 1.02), xlabel=self.event, ylabel="hidden heterogeneity")
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax)
         if parts:
             ax.legend(frameon=False, fontsize="small")
         return ax
-
-
-def _near_grid(p: Vector, n_points: int) -> Vector:
-    """Return the predictions closest to an even grid, where there are any."""
-    ordered, grid = np.unique(p), np.linspace(0, 1, n_points)
-    right = np.clip(np.searchsorted(ordered, grid), 0, len(ordered) - 1)
-    left = np.maximum(right - 1, 0)
-    closer = np.abs(ordered[left] - grid) <= np.abs(ordered[right] - grid)
-    near = np.where(closer, ordered[left], ordered[right])
-    found = np.unique(near[np.abs(near - grid) <= max(_REACH, 0.5 / n_points)])
-    return found if found.size else ordered[:1]
 
 
 def _by_confidence(found: pd.DataFrame, confidence: Vector) -> pd.DataFrame:

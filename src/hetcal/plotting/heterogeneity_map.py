@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._typing import Matrix
-from hetcal.plotting._style import require_pyplot
+from hetcal.plotting.style import require_pyplot
 
 _NAME = "HeterogeneityMapDisplay"
 _MARGIN = 0.08  # of the range of the points, around them

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from hetcal.plotting._style import INK, method_style, require_pyplot
+from hetcal._validation import check_choice
+from hetcal.plotting.style import INK, axes_to_draw_on, method_style, tidy
 
 _NAME = "LearningCurveDisplay"
 _METRICS = {"brier": "Brier score", "log_loss": "log loss", "accuracy": "accuracy"}
@@ -51,10 +52,7 @@ class LearningCurveDisplay:
         >>> LearningCurveDisplay.from_learning_curve(curve).frame()["size"].tolist()
         [40, 80, 160]
         """
-        if metric not in _METRICS:
-            raise ValueError(
-                f"{_NAME}: metric must be one of {', '.join(_METRICS)}; got {metric!r}."
-            )
+        check_choice(metric, "metric", _METRICS, _NAME)
         rows = curve.frame()
         rows = rows[rows["metric"] == metric].drop(columns="metric")
         return cls(rows.reset_index(drop=True), metric)
@@ -100,9 +98,7 @@ class LearningCurveDisplay:
         -------
         matplotlib Axes
         """
-        plt = require_pyplot(f"{_NAME}.plot")
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6.2, 4.2), layout="constrained")
+        ax = axes_to_draw_on(f"{_NAME}.plot", ax, (6.2, 4.2))
         names = list(dict.fromkeys(self.rows["method"]))
         for number, name in enumerate(names):
             part = self.rows[self.rows["method"] == name].dropna(subset=["value"])
@@ -128,9 +124,7 @@ class LearningCurveDisplay:
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.minorticks_off()
         ax.set(xlabel="calibration items", ylabel=_METRICS[self.metric])
-        ax.grid(axis="y", color="#E6E6E6", linewidth=0.8)
-        ax.set_axisbelow(True)
         ax.tick_params(colors=INK)
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax, grid="y")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         return ax

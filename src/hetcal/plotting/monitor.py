@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from hetcal.plotting._style import BLUE, INK, VERMILION, require_pyplot
+from hetcal.plotting.style import BLUE, INK, VERMILION, require_pyplot, tidy
 
 _NAME = "MonitorDisplay"
 
@@ -100,7 +100,7 @@ class MonitorDisplay:
         for ax in axes:
             if self.alarm_time is not None:
                 ax.axvline(self.alarm_time, color=VERMILION, linewidth=1.0)
-            ax.spines[["top", "right"]].set_visible(False)
+            tidy(ax)
         if self.alarm_time is not None:
             above.set_title(f"alarm at item {self.alarm_time:,}", color=VERMILION, loc="left")
         return np.asarray(axes)

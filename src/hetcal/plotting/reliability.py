@@ -7,13 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from hetcal._typing import Vector
-from hetcal.metrics._scored import Scored, check_choice, check_scored
+from hetcal._validation import check_choice
+from hetcal.data import CalibrationSet
 from hetcal.metrics.ece import BINNINGS, bin_of, check_n_bins
-from hetcal.plotting._style import INK, PALETTE, require_pyplot
+from hetcal.metrics.marginals import calibration_marginals
+from hetcal.metrics.reliability import reliability_bins
+from hetcal.plotting.style import INK, PALETTE, axes_to_draw_on, tidy
 
 _NAME = "ReliabilityDisplay"
 _N_COUNT_BARS = 20
@@ -110,12 +111,12 @@ class ReliabilityDisplay:
                 f"{_NAME}: confidence must lie between 0 and 1 (for example 0.95); "
                 f"got {confidence!r}."
             )
-        scored = check_scored(y, y_proba, classes=classes, sample_weight=sample_weight)
-        score, outcome, event = _marginal(scored, pos_label)
-        bins = bin_of(score, scored.weight, binning, n_bins)
+        items = CalibrationSet.to_score(y, y_proba, classes=classes, sample_weight=sample_weight)
+        score, outcome, event = _marginal(items, pos_label)
+        bins = bin_of(score, items.weights, binning, n_bins)
         return cls(
-            curve=_curve(score, outcome, scored.weight, bins, confidence),
-            counts=_count_bars(score, scored.weight),
+            curve=reliability_bins(score, outcome, bins, items, confidence),
+            counts=_count_bars(score, items.weights),
             event=event,
             confidence=confidence,
             name=name,
@@ -197,9 +198,7 @@ class ReliabilityDisplay:
         -------
         matplotlib Axes
         """
-        plt = require_pyplot(f"{_NAME}.plot")
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5, 5), layout="constrained")
+        ax = axes_to_draw_on(f"{_NAME}.plot", ax, (5, 5))
         drawn = sum(line.get_gid() == _NAME for line in ax.lines)
         color = color or PALETTE[drawn % len(PALETTE)]
         if counts:
@@ -226,7 +225,7 @@ class ReliabilityDisplay:
             ylabel="observed frequency" + (" (bars: share of items)" if counts else ""),
             aspect="equal",
         )
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax)
         if name or self.name:
             ax.legend(frameon=False, loc="upper left")
         return ax
@@ -238,13 +237,12 @@ class ReliabilityDisplay:
         ax.stairs(bars["share"], edges, color=color, alpha=0.5, linewidth=0.8, zorder=0)
 
 
-def _marginal(scored: Scored, pos_label: Any) -> tuple[Vector, Vector, str]:
+def _marginal(items: CalibrationSet, pos_label: Any) -> tuple[Vector, Vector, str]:
     """Return the score of each item, whether its event happened, and the event in words."""
-    if pos_label is None and scored.n_classes > 2:
-        top = scored.proba.argmax(axis=1)
-        score = scored.proba[np.arange(scored.n_items), top]
-        return score, (top == scored.codes).astype(np.float64), "of the predicted class"
-    labels = scored.classes.tolist()
+    if pos_label is None and items.n_classes > 2:
+        [(score, outcome)] = calibration_marginals(items, "top-label", _NAME)
+        return score, outcome, "of the predicted class"
+    labels = items.classes.tolist()
     if pos_label is None:
         column = 1
     elif pos_label in labels:
@@ -254,52 +252,8 @@ def _marginal(scored: Scored, pos_label: Any) -> tuple[Vector, Vector, str]:
             f"{_NAME}: pos_label={pos_label!r} is not one of the classes {labels[:10]}. "
             "Name one of them."
         )
-    outcome = (scored.codes == column).astype(np.float64)
-    return scored.proba[:, column], outcome, f"of class {labels[column]}"
-
-
-def _curve(
-    score: Vector, outcome: Vector, weight: Vector, bins: NDArray[np.int64], confidence: float
-) -> pd.DataFrame:
-    """Return one row per bin that holds items, in order of the score."""
-    items = pd.DataFrame(
-        {
-            "bin": bins,
-            "score": score,
-            "weight": weight,
-            "squared": weight**2,
-            "weighted_score": weight * score,
-            "weighted_outcome": weight * outcome,
-        }
-    )
-    sums = items.groupby("bin").agg(
-        weight=("weight", "sum"),
-        squared=("squared", "sum"),
-        predicted=("weighted_score", "sum"),
-        observed=("weighted_outcome", "sum"),
-        smallest=("score", "min"),
-        largest=("score", "max"),
-        count=("score", "size"),
-    )
-    predicted, observed = sums["predicted"] / sums["weight"], sums["observed"] / sums["weight"]
-    low, high = _wilson(
-        observed.to_numpy(), (sums["weight"] ** 2 / sums["squared"]).to_numpy(), confidence
-    )
-    table = sums.assign(predicted=predicted, observed=observed, low=low, high=high)
-    columns = ["predicted", "observed", "low", "high", "smallest", "largest", "count", "weight"]
-    return table[columns].reset_index(drop=True)
-
-
-def _wilson(share: Vector, n: Vector, confidence: float) -> tuple[Vector, Vector]:
-    """Return Wilson's interval for a share observed among n items.
-
-    It stays inside [0, 1] and keeps its coverage at shares near 0 and 1, where the bins of a good
-    classifier lie.
-    """
-    z2 = ndtri((1 + confidence) / 2) ** 2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2))) / (1 + z2 / n)
-    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+    outcome = (items.codes == column).astype(np.float64)
+    return items.proba[:, column], outcome, f"of class {labels[column]}"
 
 
 def _count_bars(score: Vector, weight: Vector) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal.heterogeneity import HiddenHeterogeneity, find_subgroups
-from hetcal.plotting._style import BLUE, INK, ORANGE, require_pyplot
+from hetcal.plotting.style import BLUE, INK, ORANGE, axes_to_draw_on, tidy
 
 _NAME = "SubgroupsDisplay"
 _NEEDED = ("rule", "class", "n", "predicted", "observed", "low", "high", "global_map_repairs")
@@ -99,12 +99,10 @@ class SubgroupsDisplay:
         -------
         matplotlib Axes
         """
-        plt = require_pyplot(f"{_NAME}.plot")
         shown = self.rows.head(most)
         names = [_label(row) for row in shown.to_dict("records")]
-        if ax is None:
-            n_lines = sum(1 + name.count("\n") for name in names)
-            _, ax = plt.subplots(figsize=(7, 1.4 + 0.27 * max(n_lines, 3)), layout="constrained")
+        n_lines = sum(1 + name.count("\n") for name in names)
+        ax = axes_to_draw_on(f"{_NAME}.plot", ax, (7, 1.4 + 0.27 * max(n_lines, 3)))
         places = np.arange(len(shown))
         for place, row in zip(places, shown.to_dict("records"), strict=True):
             color = ORANGE if row["global_map_repairs"] else BLUE
@@ -120,9 +118,7 @@ class SubgroupsDisplay:
         elif shown["global_map_repairs"].any():
             ax.set_title("orange: a global map repairs it", fontsize="small", loc="right")
         ax.tick_params(axis="y", length=0)
-        ax.grid(axis="x", color="#E6E6E6", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right", "left"]].set_visible(False)
+        tidy(ax, grid="x", left=False)
         return ax
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal.plotting._style import BLUE, INK, PALETTE, VERMILION, require_pyplot
+from hetcal.plotting.style import BLUE, INK, PALETTE, VERMILION, axes_to_draw_on, tidy
 
 _NAME = "SupportDisplay"
 _COLORS = (BLUE, VERMILION, *(color for color in PALETTE if color not in (BLUE, VERMILION)))
@@ -157,9 +157,7 @@ class SupportDisplay:
         -------
         matplotlib Axes
         """
-        plt = require_pyplot(f"{_NAME}.plot")
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
+        ax = axes_to_draw_on(f"{_NAME}.plot", ax, (5, 3.2))
         colors = list(colors or _COLORS)
         below = np.zeros(len(self.edges) - 1)
         for number, (name, count) in enumerate(self.counts.items()):
@@ -188,7 +186,7 @@ class SupportDisplay:
             )
             ax.set_ylim(0, below.max() * 1.22)
         ax.set(xlim=(self.edges[0], self.edges[-1]), xlabel="calibration support", ylabel="items")
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax)
         if len(self.counts) > 1:
             ax.legend(frameon=False)
         return ax

@@ -6,19 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hetcal.diagnosis.inputs import (
+    Request,
     calibration_items,
     check_costs,
+    in_order_of_time,
     named,
     new_items,
-    new_labels,
 )
-from hetcal.diagnosis.pipeline import Progress, find
+from hetcal.diagnosis.pipeline import find
+from hetcal.diagnosis.steps import Progress
 from hetcal.report.model import Report
 
 
 def diagnose(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     y_proba: Any = None,
     logits: Any = None,
@@ -49,15 +51,17 @@ def diagnose(
 
     Parameters
     ----------
-    X : array-like or table of shape (n, d)
-        Features of the calibration items.
+    X : array-like or table of shape (n, d), or CalibrationSet
+        Features of the calibration items; or items that were checked already, with their labels and
+        the classifier's output (then the next six stay out).
     y : array-like of shape (n,)
         Observed labels.
     y_proba, logits : array-like of shape (n, K)
         The classifier's output on these items: exactly one of the two. The classifier must not have
         been trained on them.
     groups : array-like of shape (n,) or (n, n_columns), optional
-        Items that belong together (one patient): nothing is predicted from the item's own group.
+        Items that belong together (one patient, one document): nothing is predicted from the item's
+        own group, and standard errors count groups.
     sample_weight : array-like of shape (n,), optional
         Weights; items of weight 0 are left out.
     classes : array-like of shape (K,), optional
@@ -87,7 +91,7 @@ def diagnose(
     n_jobs : int, optional
         Threads; the result does not depend on it.
     progress : callable, optional
-        Called as ``progress(done, total, text)`` before each step.
+        Called as ``progress(done, total, text)`` before each step, and at the end.
 
     Returns
     -------
@@ -105,24 +109,33 @@ def diagnose(
     >>> report.comparison[0].scope
     'local'
     """
-    X = named(X, feature_names)
-    items, rows, moment, by = calibration_items(
-        X, y, y_proba, logits, classes, sample_weight, groups, time, by
+    given = calibration_items(
+        "diagnose",
+        named(X, feature_names),
+        y,
+        y_proba,
+        logits,
+        classes,
+        sample_weight,
+        groups,
+        need_features=True,
     )
-    test = new_items(items, named(X_test, feature_names), y_proba_test, logits_test)
-    found = find(
-        items,
+    X_test = named(X_test, feature_names)
+    new = new_items(
+        "diagnose", given, "test", X_test, y_proba_test, logits_test, y_test, need_features=True
+    )
+    items, rows, moment, by = in_order_of_time(given, time, by)
+    request = Request(
+        items=items,
         rows=rows,
         moment=moment,
         by=by,
         costs=check_costs(costs, items),
-        test=test,
-        labels_test=new_labels(items, y_test, None if test is None else len(test[1])),
-        classes_given=classes is not None,
+        new=new,
+        classes_given=classes is not None or given is X,
         learning_curve=learning_curve,
         name=name,
         random_state=random_state,
         n_jobs=n_jobs,
-        progress=progress,
     )
-    return Report.of(found)
+    return Report.of(find(request, progress))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -11,17 +11,8 @@ from typing import Any, Self
 
 from hetcal._version import __version__
 from hetcal.diagnosis.findings import (
-    Cost,
-    Data,
     Findings,
-    Hidden,
-    MethodCurve,
     MethodRow,
-    Reliability,
-    Subgroup,
-    Support,
-    Verdict,
-    WeakItem,
 )
 from hetcal.kernels import core_name
 from hetcal.persistence.atomic_file import write_atomic
@@ -32,8 +23,8 @@ FORMAT = 1
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, kw_only=True)
+class Report(Findings):
     """What :func:`hetcal.diagnose` found; terminal, HTML and JSON are views of it.
 
     Attributes
@@ -77,25 +68,9 @@ class Report:
 
     title: str
     created: str
-    data: Data
-    verdict: Verdict
-    comparison: list[MethodRow]
-    reliability: list[Reliability]
-    hidden: Hidden | None
-    subgroups: list[Subgroup]
-    by: list[Subgroup]
-    support: Support | None
-    weakest: list[WeakItem]
-    learning_curve: list[MethodCurve]
-    cost: Cost | None
-    warnings: list[str]
     notes: list[str]
-    settings: dict[str, str]
     versions: dict[str, str]
-    seconds: dict[str, float]
     command: str | None = None
-    test: list[MethodRow] = field(default_factory=list)
-    test_reliability: list[Reliability] = field(default_factory=list)
     format: int = FORMAT
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from hetcal._printable import printable
+from hetcal.diagnosis import findings
 from hetcal.report import model
 
 _MOST_GROUPS = 5
@@ -43,7 +44,7 @@ def comparison_lines(r: model.Report) -> list[str]:
     return [*lines, "> recommended   * within one standard error of the best"]
 
 
-def _method_lines(methods: list[model.MethodRow], recommended: str) -> list[str]:
+def _method_lines(methods: list[findings.MethodRow], recommended: str) -> list[str]:
     lines = [f"{'method':<28}{'Brier':>8} {'±':>7}  {'log loss':>8}  {'ECE':>6}  {'accuracy':>8}"]
     for row in methods:
         s = row.scores

@@ -98,7 +98,7 @@ class LabelledTable:
         # Late: a mistyped column is told without waiting for scikit-learn.
         from hetcal.data import CalibrationSet
 
-        # Whoever read the table has looked at the order of the columns, and has been obeyed.
+        # The order of the columns was looked at when the table was read.
         return CalibrationSet.check(
             self.X,
             self.y,

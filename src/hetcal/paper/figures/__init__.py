@@ -16,7 +16,7 @@ import pandas as pd
 
 from hetcal.paper.settings import Trial
 from hetcal.persistence.atomic_file import AtomicFile, write_atomic
-from hetcal.plotting._style import require_pyplot
+from hetcal.plotting.style import require_pyplot
 
 
 @dataclass(frozen=True, eq=False)

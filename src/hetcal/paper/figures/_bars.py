@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal.paper.figures._results import style_of
-from hetcal.plotting._style import INK
+from hetcal.plotting.style import INK
 
 _WIDTH = 0.86  # of the place that a classifier has
 

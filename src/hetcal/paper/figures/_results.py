@@ -16,7 +16,7 @@ from hetcal.paper.settings import (
     paper_methods,
 )
 from hetcal.paper.store import load_results
-from hetcal.plotting._style import MethodStyle, method_style
+from hetcal.plotting.style import MethodStyle, method_style
 
 # Our own methods that are drawn beside the paper's where there are results.
 OWN_METHODS = ("hybrid",)

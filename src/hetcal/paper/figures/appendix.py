@@ -20,7 +20,7 @@ from hetcal.paper.figures._results import (
 from hetcal.paper.published import published_table
 from hetcal.paper.settings import BINARY, MULTICLASS, Trial
 from hetcal.paper.tables import mean_heterogeneity, summarise
-from hetcal.plotting._style import require_pyplot
+from hetcal.plotting.style import require_pyplot
 
 DATASETS_OF = {"appendix-binary": BINARY, "appendix-multiclass": MULTICLASS}
 _METRICS = {"brier": "Brier score", "accuracy": "accuracy"}

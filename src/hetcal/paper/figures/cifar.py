@@ -20,7 +20,7 @@ from hetcal.paper.figures._results import (
 from hetcal.paper.settings import Trial
 from hetcal.paper.tables import mean_heterogeneity, summarise
 from hetcal.paper.text import number_of_trials
-from hetcal.plotting._style import require_pyplot
+from hetcal.plotting.style import require_pyplot
 
 IMAGES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 NETWORKS = {"resnet20": "ResNet20", "resnet56": "ResNet56", "repvgg_a2": "RepVGG_A2*"}

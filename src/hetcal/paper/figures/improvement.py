@@ -13,7 +13,7 @@ import pandas as pd
 from hetcal.paper.figures import DrawnFigure
 from hetcal.paper.figures._results import OWN_METHODS, at_usual_size, trials_of
 from hetcal.paper.settings import DATASETS, PAPER_TABLES, Trial, make_trials
-from hetcal.plotting._style import INK, PALETTE, require_pyplot
+from hetcal.plotting.style import INK, PALETTE, require_pyplot, tidy
 
 ROWS = ("binary", "multi-class")
 # What the improvement is held against: whose measurement, which part of it, and its name.
@@ -138,4 +138,4 @@ def _scatter(ax: Any, part: pd.DataFrame, text: str) -> None:
             mine["hh"], mine["improvement"], s=16, alpha=0.75, linewidth=0.3, label=name, **look
         )
     ax.text(0.04, 0.96, text, transform=ax.transAxes, va="top", color=INK)
-    ax.spines[["top", "right"]].set_visible(False)
+    tidy(ax)

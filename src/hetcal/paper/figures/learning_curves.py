@@ -14,7 +14,7 @@ from hetcal.paper.settings import PAPER_METHODS, Trial, make_trials, paper_metho
 from hetcal.paper.tables import summarise
 from hetcal.paper.text import number_of_trials
 from hetcal.plotting import LearningCurveDisplay
-from hetcal.plotting._style import require_pyplot
+from hetcal.plotting.style import require_pyplot
 
 DATASET = "mnist-4v9"
 SIZES = (50, 100, 200, 500, 1000, 1500, 2000, 2500, 3000)

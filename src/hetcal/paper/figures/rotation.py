@@ -12,7 +12,7 @@ import pandas as pd
 from hetcal.paper.figures import DrawnFigure
 from hetcal.paper.figures._digits import CalibratedDigits
 from hetcal.plotting import SupportDisplay
-from hetcal.plotting._style import require_pyplot
+from hetcal.plotting.style import require_pyplot
 
 SHARES = (0.0, 0.1, 0.5, 1.0)
 _UPRIGHT, _TURNED = "as it was", "turned by 90°"

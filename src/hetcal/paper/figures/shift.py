@@ -24,7 +24,7 @@ from hetcal.paper.data import black_box, table_encoder
 from hetcal.paper.figures import DrawnFigure, facts_file
 from hetcal.paper.settings import VERSIONS
 from hetcal.paper.store import Store
-from hetcal.plotting._style import method_style, require_pyplot
+from hetcal.plotting.style import method_style, require_pyplot, tidy
 
 N_TRAIN, N_CAL, N_TEST = 2000, 3000, 8000
 GROUP, RARE, COMMON = "sex", "Female", "Male"
@@ -173,7 +173,7 @@ def _draw_lines(ax: Any, part: pd.DataFrame, places: dict[float, int]) -> None:
             label=style.label,
         )
     ax.set_xlim(-0.3, len(places) - 0.7)
-    ax.spines[["top", "right"]].set_visible(False)
+    tidy(ax)
 
 
 def _same_limits(axes: Any) -> None:

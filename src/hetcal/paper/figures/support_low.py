@@ -11,7 +11,7 @@ import pandas as pd
 
 from hetcal.paper.figures import DrawnFigure
 from hetcal.paper.figures._digits import CalibratedDigits
-from hetcal.plotting._style import INK, method_style, require_pyplot
+from hetcal.plotting.style import INK, method_style, require_pyplot, tidy
 
 N_SHOWN = 5
 
@@ -97,4 +97,4 @@ def _draw_before_and_after(ax: Any, before: float, after: float, *, labels: bool
         )
     ax.set(xlim=(0, 1), xticks=[0, 0.5, 1], yticks=[1, 0])
     ax.set_yticklabels(["SVM", "SWC"] if labels else ["", ""])
-    ax.spines[["top", "right"]].set_visible(False)
+    tidy(ax)

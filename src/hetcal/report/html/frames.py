@@ -8,7 +8,6 @@ from itertools import pairwise
 from math import ceil, floor, log10
 
 from hetcal.diagnosis import findings
-from hetcal.report import model
 from hetcal.report.html.filters import px
 
 _PROBABILITIES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -68,7 +67,7 @@ def hidden(cells: Sequence[findings.HiddenCell]) -> Frame:
     return _curves([0.0, *values])
 
 
-def support(part: model.Support) -> Frame:
+def support(part: findings.Support) -> Frame:
     """Return the frame of histograms of support."""
     edges = part.histograms[0].edges
     high = max(count / (sum(h.counts) or 1) for h in part.histograms for count in h.counts) or 1.0
@@ -83,7 +82,7 @@ def support(part: model.Support) -> Frame:
     )
 
 
-def learning(curves: Sequence[model.MethodCurve]) -> Frame:
+def learning(curves: Sequence[findings.MethodCurve]) -> Frame:
     """Return the frame of learning curves."""
     points = [p for c in curves for p in c.points]
     sizes = sorted({p.size for p in points})
@@ -91,18 +90,18 @@ def learning(curves: Sequence[model.MethodCurve]) -> Frame:
     return _curves(ends, xlim=(sizes[0] / 1.07, sizes[-1] * 1.07), xticks=sizes, log_x=True)
 
 
-def decision(cost: model.Cost) -> Frame:
-    """Return the frame of decision curves; what lies far below zero matters to nobody."""
+def decision(cost: findings.Cost) -> Frame:
+    """Return the frame of decision curves; what lies far below zero is cut off."""
     top = max(max(c.net_benefit) for c in cost.curves)
     return _curves([0.0, top, -0.15 * top])
 
 
-def intervals(groups: Sequence[model.Subgroup]) -> Frame:
+def intervals(groups: Sequence[findings.Subgroup]) -> Frame:
     """Return the frame that the intervals of all groups of a table share."""
     return _strip([v for g in groups for v in (g.low, g.predicted, g.high)], 220, 26)
 
 
-def scores(methods: Sequence[model.MethodRow]) -> Frame:
+def scores(methods: Sequence[findings.MethodRow]) -> Frame:
     """Return the frame that the Brier scores of all methods of a table share."""
     briers = [row.scores["brier"] for row in methods]
     return _strip(

@@ -56,7 +56,7 @@ def _for_whom(r: model.Report) -> str:
     )
 
 
-def _is_off(part: findings.Bin | model.Subgroup) -> bool:
+def _is_off(part: findings.Bin | findings.Subgroup) -> bool:
     bound = part.high if part.predicted > part.observed else part.low
     return abs(part.predicted - part.observed) > _CLEARLY * abs(bound - part.observed)
 
@@ -67,7 +67,7 @@ def _what_to_do(r: model.Report) -> str:
         return f"Collect about {thousands(v.n_needed)} labelled items, then diagnose again."
     if v.verdict == "collect more data" and r.warnings:
         return "Settle the first warning, then diagnose again."
-    method = v.recommended.split(" on ")[0]  # a boss has never heard of X
+    method = v.recommended.split(" on ")[0]  # the summary does not say what X is
     if r.comparison and method == v.recommended:
         method = r.method(method).label
     return (

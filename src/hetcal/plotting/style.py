@@ -90,3 +90,17 @@ def require_pyplot(caller: str) -> Any:
             "Install it with: pip install 'hetcal[plot]'"
         ) from error
     return plt
+
+
+def axes_to_draw_on(caller: str, ax: Any, figsize: tuple[float, float]) -> Any:
+    """Return the axes that were given, or those of a new figure."""
+    plt = require_pyplot(caller)
+    return plt.subplots(figsize=figsize, layout="constrained")[1] if ax is None else ax
+
+
+def tidy(ax: Any, *, grid: str | None = None, left: bool = True) -> None:
+    """Remove the frame around a picture, and draw light lines across one of its axes."""
+    ax.spines[["top", "right"] if left else ["top", "right", "left"]].set_visible(False)
+    if grid is not None:
+        ax.grid(axis=grid, color="#E6E6E6", linewidth=0.8)
+        ax.set_axisbelow(True)

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hetcal.metrics._scored import Scored, Vector, check_choice
+from hetcal._typing import Vector
+from hetcal._validation import check_choice
+from hetcal.data import CalibrationSet
 
 KINDS = ("top-label", "class-wise", "binary")
 
 
 def calibration_marginals(
-    scored: Scored, kind: str, caller: str
+    items: CalibrationSet, kind: str, caller: str
 ) -> Iterator[tuple[Vector, Vector]]:
     """Yield pairs (score, outcome) of shape (n,) whose agreement defines calibration.
 
@@ -21,20 +23,20 @@ def calibration_marginals(
     ``"binary"``: the second column alone (one pair, two classes only).
     """
     check_choice(kind, "kind", KINDS, caller)
-    if kind == "binary" and scored.n_classes != 2:
+    if kind == "binary" and items.n_classes != 2:
         raise ValueError(
-            f"{caller}: kind='binary' needs two classes; got {scored.n_classes}. "
+            f"{caller}: kind='binary' needs two classes; got {items.n_classes}. "
             "Use kind='top-label' or kind='class-wise'."
         )
-    return _pairs(scored, kind)
+    return _pairs(items, kind)
 
 
-def _pairs(scored: Scored, kind: str) -> Iterator[tuple[Vector, Vector]]:
-    P, codes = scored.proba, scored.codes
+def _pairs(items: CalibrationSet, kind: str) -> Iterator[tuple[Vector, Vector]]:
+    P, codes = items.proba, items.codes
     if kind == "top-label":
         top = P.argmax(axis=1)
-        yield P[np.arange(scored.n_items), top], (top == codes).astype(np.float64)
+        yield P[np.arange(items.n_items), top], (top == codes).astype(np.float64)
         return
-    columns = [1] if kind == "binary" else range(scored.n_classes)
+    columns = [1] if kind == "binary" else range(items.n_classes)
     for k in columns:
         yield P[:, k], (codes == k).astype(np.float64)
