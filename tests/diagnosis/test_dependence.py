@@ -3,7 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+import hetcal
+from hetcal.cli._app import app
 from hetcal.data import CalibrationSet
 from hetcal.datasets import list_problems, make_problem
 from hetcal.diagnosis.dependence import find_dependence
@@ -112,3 +115,37 @@ def test_independent_rows_are_left_in_peace_however_they_are_sorted(order):
         alarms.append(find_dependence(items) is not None)
     assert sum(alarms) == 0
     assert len(alarms) >= 9
+
+
+def test_advice_on_dependent_rows_recommends_nothing_and_names_the_column():
+    table = panel(5, order="none")
+    given = {"y_proba": table["p"], "identifiers": table[["event"]]}
+    advice = hetcal.advise(table[["strength", "other"]], table["y"], **given)
+    (warning,) = [w for w in advice.warnings if w.code == "dependent-rows"]
+    assert "'event'" in warning.text
+    assert "--groups event" in warning.text
+    assert advice.verdict == "collect more data"
+    assert advice.recommended == "uncalibrated"
+    grouped = hetcal.advise(
+        table[["strength", "other"]], table["y"], y_proba=table["p"], groups=table["event"]
+    )
+    assert "dependent-rows" not in {w.code for w in grouped.warnings}
+
+
+def test_identifiers_are_a_table_or_columns_by_name():
+    table = panel(6)
+    with pytest.raises(TypeError, match="identifiers must be a table or a dict"):
+        hetcal.advise(table[["strength"]], table["y"], y_proba=table["p"], identifiers=[1, 2])
+    with pytest.raises(ValueError, match="event"):
+        hetcal.advise(
+            table[["strength"]], table["y"], y_proba=table["p"], identifiers={"event": [1, 2]}
+        )
+
+
+def test_the_command_tries_columns_that_are_no_features(tmp_path):
+    file = tmp_path / "panel.csv"
+    panel(7, order="none").to_csv(file, index=False)
+    arguments = ["diagnose", str(file), "--label", "y", "--proba", "p", "--drop", "event,day"]
+    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path / "report.html")])
+    assert result.exit_code == 0, result.output
+    assert "--groups event" in " ".join(result.output.split())

@@ -87,6 +87,7 @@ def diagnose(
             labelled.items,
             by=_by(labelled),
             time=labelled.time,
+            identifiers=labelled.other_columns,
             costs=_costs(cost, labelled),
             learning_curve=learning_curve,
             name=inputs.stem_of(table),

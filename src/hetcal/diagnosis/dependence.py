@@ -85,6 +85,8 @@ class Dependence:
         Correlation of what is left of the labels between two rows of a cluster.
     agreement_errors : float
         The same in standard errors; 0 where groups are known already.
+    by_gain : bool
+        Whether the gain shows it; else the labels do.
     """
 
     columns: tuple[str, ...]
@@ -94,6 +96,7 @@ class Dependence:
     lost_errors: float
     agreement: float
     agreement_errors: float
+    by_gain: bool
 
     @property
     def lost(self) -> float:
@@ -103,7 +106,7 @@ class Dependence:
 
 def find_dependence(
     items: CalibrationSet,
-    left_out: Mapping[str, Any] | None = None,
+    identifiers: Mapping[str, Any] | None = None,
     *,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -114,20 +117,20 @@ def find_dependence(
     ----------
     items : CalibrationSet
         With ``groups``, whether rows belong together beyond the groups.
-    left_out : mapping of str to array-like of shape (n,), optional
-        Columns that are no features: identifiers, dates.
+    identifiers : mapping of str to array-like of shape (n,), optional
+        Columns that are no features: numbers of events or persons, dates.
     random_state : int, default=0
         Seed of the forests.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     """
-    others = {str(name): _numbered(column) for name, column in (left_out or {}).items()}
+    others = {str(name): _numbered(column) for name, column in (identifiers or {}).items()}
     proposed = [*_by_columns(_columns(items.X), others, items), *_by_order(items)]
     if not proposed or not items.has_features or sparse.issparse(items.X):
         return None
     forests = _Forests(items, random_state, n_jobs)
     found = [forests.compare(cluster) for cluster in proposed]
-    sure = [one for one in found if forests.gain_depends(one)]
+    sure = [one for one in found if one.by_gain]
     most = max((one.lost for one in sure), default=0.0)
     enough = [one for one in sure if one.lost >= _NEARLY * most]
     if enough:
@@ -159,7 +162,10 @@ class _Forests:
         items, numbers = self.items, _joined(cluster.numbers, self.items.groups)
         apart = brier_losses(self._out_of_bag(numbers), items.codes)
         lost, error = mean_and_error(apart - self.by_row, items.weight, numbers)
-        gain = np.average(self.stated - self.by_row, weights=items.weights)
+        brier, forest_brier = (
+            np.average(losses, weights=items.weights) for losses in (self.stated, self.by_row)
+        )
+        gain, lost_errors = brier - forest_brier, lost / error if error > 0 else 0.0
         agreement, errors = 0.0, 0.0
         if items.groups is None:
             agreement, errors = _agreement(self.residuals, numbers)
@@ -168,15 +174,11 @@ class _Forests:
             n_clusters=int(numbers.max()) + 1,
             gain=float(gain),
             gain_apart=float(gain - lost),
-            lost_errors=float(lost / error) if error > 0 else 0.0,
+            lost_errors=float(lost_errors),
             agreement=agreement,
             agreement_errors=errors,
+            by_gain=bool(lost_errors >= _SURE_ERRORS and lost >= _LEAST_LOSS * brier),
         )
-
-    def gain_depends(self, found: Dependence) -> bool:
-        """Tell whether more than a trifle is lost, beyond noise."""
-        brier = np.average(self.stated, weights=self.items.weights)
-        return found.lost_errors >= _SURE_ERRORS and found.lost >= _LEAST_LOSS * brier
 
     def _out_of_bag(self, groups: Rows | None) -> Matrix:
         items = self.items

@@ -37,7 +37,7 @@ from hetcal.tables.confidence import (
 )
 from hetcal.tables.features import TableFeatures, read_features
 from hetcal.tables.groups import group_names, refuse_no_group
-from hetcal.tables.kinds import as_labels, as_levels, as_numbers, as_table, values_of
+from hetcal.tables.kinds import as_labels, as_levels, as_numbers, as_table, kind_of, values_of
 from hetcal.tables.labelled_table import LabelledTable
 from hetcal.tables.output_columns import both_classes, missing_rows, read_output, row_numbers
 from hetcal.tables.roles import TableRoles
@@ -165,9 +165,9 @@ def read_labelled(
     frame = frame[kept]
     y, order = _labels(frame[label], [texts[row] for row in kept], match)
     found = TableFeatures(None)
+    taken = {label, *columns, *single.values(), *group_columns}
+    taken -= {predicted} if being_right else set()
     if use_features:
-        taken = {label, *columns, *single.values(), *group_columns}
-        taken -= {predicted} if being_right else set()
         found = read_features(frame, taken=taken, wanted=features, drop=drop, y=y)
     roles = TableRoles(
         label=label,
@@ -196,6 +196,7 @@ def read_labelled(
         rows=kept,
         n_read=len(texts),
         left_out=found.left_out,
+        other_columns=_other_columns(frame, taken | set(found.kinds)),
         notes=notes + found.notes,
     )
     if being_right:
@@ -203,6 +204,15 @@ def read_labelled(
     check_order(labelled, accept=accept_order)
     _note_copies(labelled)
     return labelled
+
+
+def _other_columns(frame: nw.DataFrame, used: set[str]) -> dict[str, NDArray]:
+    """Return the columns without a use that may number events or persons."""
+    return {
+        name: as_levels(frame[name]).to_numpy()
+        for name in frame.columns
+        if name not in used and kind_of(frame[name]) in ("number", "boolean", "text", "date")
+    }
 
 
 def _checked_frame(table: Any) -> nw.DataFrame:
