@@ -85,6 +85,7 @@ def diagnose(
             labelled.items,
             by=_by(labelled),
             time=labelled.time,
+            identifiers=labelled.other_columns,
             costs=costs,
             learning_curve=learning_curve,
             name=inputs.stem_of(table),

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from hetcal._printable import printable
+from hetcal._typing import Rows
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis import checks, render
 from hetcal.diagnosis.checks import AdviceWarning
-from hetcal.diagnosis.inputs import NewItems, calibration_items, new_items
+from hetcal.diagnosis.inputs import NewItems, calibration_items, new_items, numbered_columns
 from hetcal.diagnosis.measurements import N_STEPS, Measurements, measure
 from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
 from hetcal.diagnosis.reuse import check_given_hybrid
@@ -137,6 +138,7 @@ def advise(
     y_proba: Any = None,
     logits: Any = None,
     groups: Any = None,
+    identifiers: Any = None,
     sample_weight: Any = None,
     classes: Any = None,
     X_new: Any = None,
@@ -156,7 +158,8 @@ def advise(
 
     Parameters
     ----------
-    X, y, y_proba, logits, groups, sample_weight, classes, random_state, n_jobs, progress
+    X, y, y_proba, logits, groups, identifiers, sample_weight, classes, random_state, n_jobs, \
+progress
         As in :func:`hetcal.diagnose`. A warning says where the classifier seems to have been
         trained on the items.
     X_new : array-like or table, optional
@@ -199,11 +202,13 @@ def advise(
         "advise", X, y, y_proba, logits, classes, sample_weight, groups, need_features=True
     )
     items = everyone.with_positive_weight()
+    related = numbered_columns("advise", identifiers, everyone)
     check_given_hybrid(hybrid, items, everyone)
     steps = Steps(progress, N_STEPS)
     advice = advise_on(
         items,
         new=new_items("advise", items, "new", X_new, y_proba_new, logits_new),
+        identifiers={key: numbers[everyone.weights > 0] for key, numbers in related.items()},
         classes_given=classes is not None or everyone is X,
         worthwhile=worthwhile,
         hybrid=hybrid,
@@ -219,6 +224,7 @@ def advise_on(
     items: CalibrationSet,
     *,
     new: NewItems | None,
+    identifiers: dict[str, Rows],
     classes_given: bool,
     worthwhile: float,
     random_state: int,
@@ -230,7 +236,14 @@ def advise_on(
     counts = np.sort(np.bincount(items.codes, minlength=2))
     if too_little_to_start(items.n_items, int(counts[-2])):
         return _nothing_to_say(items, classes_given, worthwhile, new_ignored=new is not None)
-    evidence = measure(items, hybrid=hybrid, random_state=random_state, n_jobs=n_jobs, begin=begin)
+    evidence = measure(
+        items,
+        identifiers=identifiers,
+        hybrid=hybrid,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        begin=begin,
+    )
     shift = None
     if new is not None:
         shift = measure_prior_shift(items, new.output, X_new=new.X, random_state=random_state)
@@ -273,6 +286,7 @@ def judged(
         checks.check_column_order(items, still_needed=not retraining_wins),
         checks.check_unseen_classes(items, shift),
         checks.check_repeated_rows(items),
+        checks.check_dependence(evidence.dependence),
         checks.check_training_rows(items, evidence.best_map_brier, evidence.retrained),
         checks.check_groups_balance(items),
         checks.check_errors(items),

@@ -9,6 +9,7 @@ import numpy as np
 from hetcal._typing import Matrix
 from hetcal._validation import find_column_order
 from hetcal.data import CalibrationSet
+from hetcal.diagnosis.dependence import Dependence
 from hetcal.diagnosis.prior_shift import PriorShift
 from hetcal.diagnosis.repeated_rows import repeated_rows
 from hetcal.metrics.scores import brier_losses
@@ -37,7 +38,7 @@ class AdviceWarning:
     code : str
         A short name for programs: ``"column-order"``, ``"class-never-seen"``,
         ``"training-rows"``, ``"dominant-group"``, ``"class-balance"``, ``"class-balance-open"``,
-        ``"repeated-rows"``, ``"few-errors"``, ``"few-items"``.
+        ``"repeated-rows"``, ``"dependent-rows"``, ``"few-errors"``, ``"few-items"``.
     text : str
         What was seen, with its numbers, and what to do.
     voids : bool
@@ -164,6 +165,34 @@ def check_repeated_rows(items: CalibrationSet) -> AdviceWarning | None:
         "copies, and every figure below is too good. Drop the copies, or pass groups= with one "
         "value per item" + ("; until then nothing is recommended." if voids else "."),
         voids=voids,
+    )
+
+
+def check_dependence(found: Dependence | None) -> AdviceWarning | None:
+    """Warn when rows belong together although ``groups`` does not say so."""
+    if found is None:
+        return None
+    if found.columns:
+        names = " and ".join(repr(name) for name in found.columns)
+        rows = f"Rows with the same {names} belong together"
+        remedy = f"Pass groups= with {names} (in a command: --groups {','.join(found.columns)})"
+    else:
+        rows = "Neighbouring rows belong together"
+        remedy = "Pass groups= with a column that says which rows are of one event or person"
+    if found.lost > 0 and found.by_gain:
+        seen = (
+            f"a forest improves the Brier score by {found.gain:+.3f} when it has seen such rows, "
+            f"and by {found.gain_apart:+.3f} when it has not, which is what new ones can expect"
+        )
+    else:
+        seen = (
+            "their labels agree more than those of independent rows do (correlation "
+            f"{found.agreement:.2f}), so that every interval and p-value below is too sure"
+        )
+    return AdviceWarning(
+        "dependent-rows",
+        f"{rows}: {seen}. {remedy} and ask again; until then nothing is recommended.",
+        voids=True,
     )
 
 

@@ -156,12 +156,15 @@ class Request:
         Their places in the table that was given.
     moment : ndarray of shape (n,) or None
         Their ranks in time.
+    identifiers : dict
+        Numbered values of columns that are no features, by name.
     """
 
     items: CalibrationSet
     rows: Rows
     moment: Rows | None
     by: Any
+    identifiers: dict[str, Rows]
     costs: Matrix | None
     new: NewItems | None
     classes_given: bool
@@ -169,6 +172,22 @@ class Request:
     name: str
     random_state: int
     n_jobs: int | None
+
+
+def numbered_columns(caller: str, columns: Any, items: CalibrationSet) -> dict[str, Rows]:
+    """Return the values of named columns as numbers, equal where the values are."""
+    if columns is None:
+        return {}
+    frame = as_frame(columns)
+    if frame is None and not isinstance(columns, Mapping):
+        raise TypeError(
+            f"{caller}: identifiers must be a table or a dict of columns by name; got "
+            f"{type(columns).__name__}. Pass e.g. {{'patient': patients}}."
+        )
+    names = columns if frame is None else frame.columns
+    values = {str(name): as_vector(columns[name], str(name)) for name in names}
+    check_same_rows(y=items.codes, **values)
+    return {name: pd.factorize(column, use_na_sentinel=False)[0] for name, column in values.items()}
 
 
 def in_order_of_time(

@@ -28,6 +28,7 @@ from hetcal._typing import Matrix, Rows
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.data import CalibrationSet, Folds
 from hetcal.diagnosis import candidates
+from hetcal.diagnosis.dependence import Dependence, find_dependence
 from hetcal.diagnosis.splits import nested_parts
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.direction import score_terms
@@ -38,7 +39,7 @@ from hetcal.metrics.scores import brier_losses
 from hetcal.metrics.standard_errors import mean_and_error
 
 Z95, ONE_SIDED_95 = 1.96, 1.645
-N_STEPS = 6
+N_STEPS = 7
 _N_FOLDS = 5
 # More items than this are not needed to see a gain of two per cent, and take too long; of wide data
 # with many classes fewer, by items x features x classes.
@@ -145,6 +146,8 @@ class Measurements:
     hidden : HiddenHeterogeneity
         Fitted to ``hidden_rows``, all items or a part of very many.
     hidden_rows : ndarray of shape (m,)
+    dependence : Dependence or None
+        Rows that belong together although nothing said so.
     """
 
     brier: float
@@ -176,6 +179,7 @@ class Measurements:
     predictions: dict[str, Matrix]
     hidden: HiddenHeterogeneity
     hidden_rows: Rows
+    dependence: Dependence | None
 
     @property
     def hybrid_brier(self) -> float:
@@ -191,12 +195,17 @@ class Measurements:
 def measure(
     items: CalibrationSet,
     *,
+    identifiers: dict[str, Rows],
     hybrid: HybridCalibrator | None,
     random_state: int,
     n_jobs: int | None,
     begin: Callable[[str], object],
 ) -> Measurements:
     """Measure everything once; out-of-sample predictions are shared by all questions."""
+    begin("looking for rows that belong together")
+    options: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
+    dependence = find_dependence(items, identifiers, **options)
+
     begin("fitting global maps")
     codes = items.codes
     folds = shared_folds(items, random_state)
@@ -216,7 +225,7 @@ def measure(
     could_win = _brier_without_model(fitted, blend_loss, items) < _mean(reference_loss, items)
 
     begin("retraining plain models")
-    options: dict[str, Any] = {"seed": random_state, "n_jobs": n_jobs}
+    options = {"seed": random_state, "n_jobs": n_jobs}
     alone = candidates.retrained(items, folds, with_boosting=could_win, **options)
     best_retrained, retrained = candidates.best_of(alone, items, folds)
     retrained_loss = brier_losses(retrained, codes)
@@ -284,6 +293,7 @@ def measure(
         | {"forest on [X, P]": voted},
         hidden=hidden,
         hidden_rows=hidden_rows,
+        dependence=dependence,
     )
 
 

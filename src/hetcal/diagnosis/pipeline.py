@@ -38,6 +38,7 @@ def find(request: Request, progress: Progress | None) -> Findings:
             advice = advise_on(
                 items,
                 new=request.new,
+                identifiers=request.identifiers,
                 classes_given=request.classes_given,
                 worthwhile=_WORTHWHILE,
                 random_state=seed,

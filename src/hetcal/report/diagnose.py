@@ -12,6 +12,7 @@ from hetcal.diagnosis.inputs import (
     in_order_of_time,
     named,
     new_items,
+    numbered_columns,
 )
 from hetcal.diagnosis.pipeline import find
 from hetcal.diagnosis.steps import Progress
@@ -25,6 +26,7 @@ def diagnose(
     y_proba: Any = None,
     logits: Any = None,
     groups: Any = None,
+    identifiers: Any = None,
     sample_weight: Any = None,
     classes: Any = None,
     by: str | Sequence[str] | Mapping[str, Any] | None = None,
@@ -62,6 +64,9 @@ def diagnose(
     groups : array-like of shape (n,) or (n, n_columns), optional
         Items that belong together (one patient, one document): nothing is predicted from the item's
         own group, and standard errors count groups.
+    identifiers : table or dict of columns, optional
+        Columns that are no features but may tell which items belong together (a patient, an event,
+        a date): where they do and ``groups`` does not say so, a warning names them.
     sample_weight : array-like of shape (n,), optional
         Weights; items of weight 0 are left out.
     classes : array-like of shape (K,), optional
@@ -124,12 +129,14 @@ def diagnose(
     new = new_items(
         "diagnose", given, "test", X_test, y_proba_test, logits_test, y_test, need_features=True
     )
+    related = numbered_columns("diagnose", identifiers, given)
     items, rows, moment, by = in_order_of_time(given, time, by)
     request = Request(
         items=items,
         rows=rows,
         moment=moment,
         by=by,
+        identifiers={key: numbers[rows] for key, numbers in related.items()},
         costs=check_costs(costs, items),
         new=new,
         classes_given=classes is not None or given is X,

@@ -43,6 +43,7 @@ from hetcal.tables.kinds import (
     as_numbers,
     as_table,
     first_infinite,
+    kind_of,
     refuse_infinite_row,
     values_of,
 )
@@ -173,9 +174,9 @@ def read_labelled(
     whole, frame = frame, frame[kept]
     y, order = _labels(frame[label], [texts[row] for row in kept], match)
     found = TableFeatures(None)
+    taken = {label, *columns, *single.values(), *group_columns}
+    taken -= {predicted} if being_right else set()
     if use_features:
-        taken = {label, *columns, *single.values(), *group_columns}
-        taken -= {predicted} if being_right else set()
         found = read_features(frame, taken=taken, wanted=features, drop=drop, y=y)
         _refuse_infinite_left_out(whole, kept, found.kinds)
     roles = TableRoles(
@@ -205,6 +206,7 @@ def read_labelled(
         rows=kept,
         n_read=len(texts),
         left_out=found.left_out,
+        other_columns=_other_columns(frame, taken | set(found.kinds)),
         notes=notes + found.notes,
     )
     if being_right:
@@ -223,6 +225,15 @@ def _refuse_infinite_left_out(
         place = first_infinite(whole[name][rows.tolist()])
         if place is not None:
             refuse_infinite_row(name, int(rows[place]) + 1)
+
+
+def _other_columns(frame: nw.DataFrame, used: set[str]) -> dict[str, NDArray]:
+    """Return the columns without a use that may number events or persons."""
+    return {
+        name: as_levels(frame[name]).to_numpy()
+        for name in frame.columns
+        if name not in used and kind_of(frame[name]) in ("number", "boolean", "text", "date")
+    }
 
 
 def _checked_frame(table: Any) -> nw.DataFrame:

@@ -46,6 +46,8 @@ class LabelledTable:
         Rows of the table.
     left_out : dict
         Columns that are no features, with the reason.
+    other_columns : dict
+        Values of the columns without a role, as text.
     notes : list of str
         What was assumed, dropped or left out, in words.
     drawn : dict or None
@@ -65,6 +67,7 @@ class LabelledTable:
     rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     n_read: int = 0
     left_out: dict[str, str] = field(default_factory=dict)
+    other_columns: dict[str, NDArray] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     drawn: dict[str, Any] | None = None
 

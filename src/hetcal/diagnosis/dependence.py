@@ -1,0 +1,292 @@
+"""Find rows that belong together although nobody said so: one event, one patient, many rows.
+
+A local map that has seen other rows of the same event knows its outcome, and seems to gain much;
+about a new event it knows nothing. So what is asked first is whether the gain depends on having
+seen such rows: a forest predicts every item once by trees that have not seen the item, and once by
+trees that have seen nothing of its cluster either. Where the second prediction is worse beyond
+noise, the rows of a cluster are not independent. The second question is whether the labels of a
+cluster agree more than independent labels would: then every error that counts rows is too small.
+
+Clusters are proposed by columns whose values repeat (features, and columns that were left out of
+them), and by neighbourhood in the order of the rows. A value that many rows share may be an
+ordinary category, of which new items will have more: it counts as an event only where labels agree
+within it as they do in one event. An order that merely sorts the rows by a feature, by the
+probabilities or by the label is no sign of dependence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import spearmanr
+
+from hetcal._typing import Matrix, Rows, Vector
+from hetcal._validation.containers import as_frame
+from hetcal.data import CalibrationSet
+from hetcal.kernels import forest as kernel
+from hetcal.kernels.binned_features import BinnedFeatures, bin_features
+from hetcal.kernels.forest_binned import BinnedForest
+from hetcal.metrics.scores import brier_losses
+from hetcal.metrics.standard_errors import mean_and_error
+
+# Few trees show what many show; of many items fewer are enough.
+_FEWEST_TREES, _MOST_TREES, _TREES_TIMES_ITEMS, _LEAST_LEAF = 40, 100, 400_000, 3
+# How sure the loss must be, and how large (share of the Brier score) to be worth a word; how sure
+# the agreement of labels, which has heavier tails.
+_SURE_ERRORS, _LEAST_LOSS, _SURE_OF_LABELS = 3.0, 0.02, 4.5
+_NEARLY = 0.8  # of the largest loss: fewer columns tell it as well
+# Which columns may number events: so many values, most of them on two rows or more.
+_FEWEST_VALUES, _REPEATED = 20, 0.5
+# Clusters of more rows than this are categories, unless labels agree in them as in one event.
+_FEW_ROWS, _AS_ONE_EVENT = 10.0, 0.3
+_BLOCKS = (3, 10)
+_SORTED, _RUNS_PER_VALUE = 0.8, 1.2
+_MOST_CANDIDATES, _MOST_DISCRETE = 12, 10
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Rows that may belong together, and the columns that say so; none: neighbouring rows."""
+
+    columns: tuple[str, ...]
+    numbers: Rows
+
+    @property
+    def rows_per_value(self) -> float:
+        """Rows per cluster, infinite where these cannot be events: too few, or hardly repeated."""
+        counts = np.bincount(self.numbers)
+        repeated = counts[counts > 1].sum() >= _REPEATED * len(self.numbers)
+        good = repeated and len(counts) >= _FEWEST_VALUES
+        return len(self.numbers) / len(counts) if good else np.inf
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Rows that belong together.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns that tell which rows belong together; empty for neighbours in the table.
+    n_clusters : int
+    gain, gain_apart : float
+        What a forest gains over the probabilities, in Brier score: from any other rows, and from
+        rows of other clusters only.
+    lost_errors : float
+        The difference of the two in standard errors.
+    agreement : float
+        Correlation of what is left of the labels between two rows of a cluster.
+    agreement_errors : float
+        The same in standard errors; 0 where groups are known already.
+    by_gain : bool
+        Whether the gain shows it; else the labels do.
+    """
+
+    columns: tuple[str, ...]
+    n_clusters: int
+    gain: float
+    gain_apart: float
+    lost_errors: float
+    agreement: float
+    agreement_errors: float
+    by_gain: bool
+
+    @property
+    def lost(self) -> float:
+        """What is lost when nothing of an item's cluster has been seen."""
+        return self.gain - self.gain_apart
+
+
+def find_dependence(
+    items: CalibrationSet,
+    identifiers: Mapping[str, Any] | None = None,
+    *,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> Dependence | None:
+    """Return what the rows depend by, or None where they look independent.
+
+    Parameters
+    ----------
+    items : CalibrationSet
+        With ``groups``, whether rows belong together beyond the groups.
+    identifiers : mapping of str to array-like of shape (n,), optional
+        Columns that are no features: numbers of events or persons, dates.
+    random_state : int, default=0
+        Seed of the forests.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    """
+    others = {str(name): _numbered(column) for name, column in (identifiers or {}).items()}
+    proposed = [*_by_columns(_columns(items.X), others, items), *_by_order(items)]
+    if not proposed or not items.has_features or sparse.issparse(items.X):
+        return None
+    forests = _Forests(items, random_state, n_jobs)
+    found = [forests.compare(cluster) for cluster in proposed]
+    sure = [one for one in found if one.by_gain]
+    most = max((one.lost for one in sure), default=0.0)
+    enough = [one for one in sure if one.lost >= _NEARLY * most]
+    if enough:
+        return min(enough, key=lambda one: (len(one.columns), -one.lost))
+    agreeing = [one for one in found if one.agreement_errors >= _SURE_OF_LABELS]
+    return max(agreeing, key=lambda one: one.agreement_errors, default=None)
+
+
+class _Forests:
+    """Out-of-bag predictions of a forest on features and probabilities, by row and by cluster."""
+
+    def __init__(self, items: CalibrationSet, random_state: int, n_jobs: int | None):
+        self.items = items
+        self.grower = BinnedForest(
+            int(np.clip(_TREES_TIMES_ITEMS // items.n_items, _FEWEST_TREES, _MOST_TREES)),
+            min_samples_leaf=_LEAST_LEAF,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+        self.Z = np.hstack([items.features(), items.scores.clipped_logs[:, 1:]])
+        self.binned: BinnedFeatures = bin_features(self.Z)
+        self.stated = brier_losses(items.proba, items.codes)
+        predictions = self._out_of_bag(items.groups)
+        self.by_row = brier_losses(predictions, items.codes)
+        self.residuals = items.onehot - predictions
+
+    def compare(self, cluster: Cluster) -> Dependence:
+        """Measure what is lost when nothing of an item's cluster has been seen."""
+        items, numbers = self.items, _joined(cluster.numbers, self.items.groups)
+        apart = brier_losses(self._out_of_bag(numbers), items.codes)
+        lost, error = mean_and_error(apart - self.by_row, items.weight, numbers)
+        brier, forest_brier = (
+            np.average(losses, weights=items.weights) for losses in (self.stated, self.by_row)
+        )
+        gain, lost_errors = brier - forest_brier, lost / error if error > 0 else 0.0
+        agreement, errors = 0.0, 0.0
+        if items.groups is None:
+            agreement, errors = _agreement(self.residuals, numbers)
+        return Dependence(
+            columns=cluster.columns,
+            n_clusters=int(numbers.max()) + 1,
+            gain=float(gain),
+            gain_apart=float(gain - lost),
+            lost_errors=float(lost_errors),
+            agreement=agreement,
+            agreement_errors=errors,
+            by_gain=bool(lost_errors >= _SURE_ERRORS and lost >= _LEAST_LOSS * brier),
+        )
+
+    def _out_of_bag(self, groups: Rows | None) -> Matrix:
+        items = self.items
+        forest = self.grower.fit_classes(
+            self.binned, items.codes, items.n_classes, weight=items.unequal_counts, groups=groups
+        )
+        leaves = kernel.apply(forest, self.Z, self.grower.n_jobs)
+        mass = kernel.leaf_frequencies(forest, leaves, items.codes, items.n_classes, items.counts)
+        votes = kernel.vote_leaves(kernel.out_of_bag_leaves(forest, leaves), mass)
+        total = votes.sum(axis=1, keepdims=True)
+        return np.divide(votes, total, out=items.proba.copy(), where=total > 0)
+
+
+def _by_columns(
+    features: Mapping[str, Rows], others: Mapping[str, Rows], items: CalibrationSet
+) -> list[Cluster]:
+    """Propose columns whose values number events: one alone, or two or three together.
+
+    A column that was left out of the features may number events however many rows have its values.
+    """
+    numbered = {**features, **others}
+
+    def crossed(names: tuple[str, ...]) -> Cluster:
+        parts = np.column_stack([numbered[name] for name in names])
+        return Cluster(names, np.unique(parts, axis=0, return_inverse=True)[1].astype(np.int64))
+
+    keys = [
+        (name,)
+        for name in numbered
+        if name in others or crossed((name,)).rows_per_value <= _FEW_ROWS
+    ]
+    few = [name for name, c in numbered.items() if 1 <= c.max() < items.n_items / _FEW_ROWS]
+    stated = items.onehot - items.proba
+    scale = np.sqrt(items.proba * (1 - items.proba))
+    for names in _together(few[:_MOST_DISCRETE]):
+        cluster = crossed(names)
+        if cluster.rows_per_value == np.inf:
+            continue
+        most = _between_rows(scale, cluster.numbers)
+        if most > 0 and _between_rows(stated, cluster.numbers) >= _AS_ONE_EVENT * most:
+            keys += _together(names)  # a part of it may be what tells events apart
+    proposed = [crossed(names) for names in dict.fromkeys(keys)]
+    proposed = [cluster for cluster in proposed if cluster.rows_per_value < np.inf]
+    return sorted(proposed, key=lambda cluster: cluster.numbers.max())[:_MOST_CANDIDATES]
+
+
+def _together(names: Sequence[str]) -> list[tuple[str, ...]]:
+    return [key for size in (1, 2, 3) for key in combinations(names, size)]
+
+
+def _by_order(items: CalibrationSet) -> list[Cluster]:
+    """Propose blocks of neighbouring rows, unless the rows are merely sorted."""
+    n = items.n_items
+    sizes = [size for size in _BLOCKS if n // size >= _FEWEST_VALUES]
+    if not sizes or sparse.issparse(items.X):
+        return []
+    columns = np.column_stack([items.features(), items.proba, items.codes])
+    if any(map(_is_sorted, columns.T)):
+        return []
+    return [Cluster((), np.minimum(np.arange(n) // size, n // size - 1)) for size in sizes]
+
+
+def _is_sorted(column: Vector) -> bool:
+    """Tell whether the rows are in the order of a column, or each of its values in one stretch."""
+    known = column[~np.isnan(column)]
+    n_values = len(np.unique(known))
+    if n_values < 2:
+        return False
+    if n_values <= len(known) / _FEW_ROWS:
+        return bool(1 + np.count_nonzero(np.diff(known)) <= _RUNS_PER_VALUE * n_values)
+    return bool(abs(spearmanr(np.arange(len(known)), known)[0]) > _SORTED)
+
+
+def _agreement(residuals: Matrix, clusters: Rows) -> tuple[float, float]:
+    """Return the correlation of residuals between rows of a cluster, and it in standard errors."""
+    squares = residuals**2
+    most = _between_rows(np.sqrt(squares.mean(axis=0)) * np.ones_like(residuals), clusters)
+    variance = 2 * _between_rows(squares, clusters)
+    between = _between_rows(residuals, clusters)
+    if most <= 0 or variance <= 0:
+        return 0.0, 0.0
+    return between / most, between / float(np.sqrt(variance))
+
+
+def _between_rows(values: Matrix, clusters: Rows) -> float:
+    """Return the sum of products over pairs of different rows of one cluster, for all columns."""
+    sums = np.stack([np.bincount(clusters, column) for column in values.T])
+    return float((sums**2).sum() - (values**2).sum())
+
+
+def _joined(clusters: Rows, groups: Rows | None) -> Rows:
+    """Return clusters that hold whole groups too: rows linked by either belong together."""
+    if groups is None:
+        return clusters
+    n = int(clusters.max()) + 1
+    size = n + int(groups.max()) + 1
+    links = sparse.coo_array((np.ones(len(groups)), (clusters, n + groups)), shape=(size, size))
+    return _numbered(connected_components(links, directed=False)[1][clusters])
+
+
+def _columns(X: Any) -> dict[str, Rows]:
+    """Return the numbered values of each feature by its name."""
+    frame = as_frame(X)
+    if frame is not None:
+        return {str(name): _numbered(frame[name].to_numpy()) for name in frame.columns}
+    columns = [] if X is None or sparse.issparse(X) else np.asarray(X).T
+    return {f"x{j}": _numbered(column) for j, column in enumerate(columns)}
+
+
+def _numbered(column: Any) -> Rows:
+    return pd.factorize(np.asarray(column), use_na_sentinel=False)[0].astype(np.int64)

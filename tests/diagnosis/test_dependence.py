@@ -1,0 +1,151 @@
+"""Rows that belong together are found, and independent rows are left in peace."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import hetcal
+from hetcal.cli._app import app
+from hetcal.data import CalibrationSet
+from hetcal.datasets import list_problems, make_problem
+from hetcal.diagnosis.dependence import find_dependence
+
+
+def panel(seed=0, n_events=60, n_days=15, *, order="day"):
+    """Forecasts of some events day by day: the outcome of an event is the same on all its days."""
+    rng = np.random.default_rng(seed)
+    strength = rng.normal(size=n_events)
+    outcome = rng.random(n_events) < 1 / (1 + np.exp(-strength))
+    day, event = (grid.ravel() for grid in np.mgrid[:n_days, :n_events])
+    stated = 1 / (1 + np.exp(-strength[event] - 0.1 * rng.normal(size=len(day))))
+    table = pd.DataFrame(
+        {
+            "event": event,
+            "day": day,
+            "strength": strength[event] + 0.05 * rng.normal(size=len(day)),
+            "other": rng.normal(size=len(day)),
+            "y": outcome[event].astype(int),
+            "p": stated,
+        }
+    )
+    if order == "event":
+        table = table.sort_values(["event", "day"], kind="stable")
+    elif order == "none":
+        table = table.sample(frac=1, random_state=seed)
+    return table.reset_index(drop=True)
+
+
+def items_of(table, features, groups=None):
+    given = None if groups is None else table[groups]
+    return CalibrationSet.check(
+        table[features], table["y"], y_proba=table["p"], groups=given, caller="test"
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_identifier_that_was_left_out_is_named(seed):
+    table = panel(seed, order="none")
+    items = items_of(table, ["strength", "other"])
+    found = find_dependence(items, {"event": table["event"], "day": table["day"]})
+    assert found.columns == ("event",)
+    assert found.n_clusters == 60
+    # The gain was made of rows of the same event.
+    assert found.gain > 0.03
+    assert found.gain_apart < 0.02
+
+
+def test_a_feature_that_numbers_events_is_named():
+    table = panel(1, order="none")
+    assert find_dependence(items_of(table, ["event", "strength", "other"])).columns == ("event",)
+
+
+def test_two_columns_that_number_events_together_are_named():
+    table = panel(2, n_events=63, order="none")
+    table["region"], table["office"] = table["event"] // 3 % 21, table["event"] % 3
+    found = find_dependence(items_of(table, ["region", "office", "strength", "other"]))
+    assert set(found.columns) <= {"region", "office"}
+    assert "region" in found.columns
+
+
+def test_neighbouring_rows_of_one_event_are_noticed():
+    table = panel(3, order="event")
+    found = find_dependence(items_of(table, ["strength", "other"]))
+    assert found.columns == ()
+
+
+def test_known_groups_are_no_news():
+    table = panel(4, order="none")
+    items = items_of(table, ["strength", "other"], groups="event")
+    assert find_dependence(items, {"event": table["event"]}) is None
+
+
+def test_labels_that_agree_are_noticed_where_nothing_can_be_learned_from_it():
+    rng = np.random.default_rng(0)
+    unit = np.repeat(np.arange(120), 5)
+    shift = rng.normal(size=120)[unit] * 1.5
+    p = rng.uniform(0.2, 0.8, size=600)
+    y = (rng.random(600) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - shift))).astype(int)
+    items = CalibrationSet.check(rng.normal(size=(600, 2)), y, y_proba=p, caller="test")
+    found = find_dependence(items, {"unit": unit})
+    assert found.columns == ("unit",)
+    assert found.agreement > 0.1
+
+
+@pytest.mark.parametrize("order", ["as drawn", "label", "probability", "feature"])
+def test_independent_rows_are_left_in_peace_however_they_are_sorted(order):
+    alarms = []
+    for name in list_problems(half="develop")[::4]:
+        problem = make_problem(name, 300, random_state=len(alarms))
+        X, y, P = problem.X, problem.y, problem.y_proba
+        rows = {
+            "as drawn": np.arange(len(y)),
+            "label": np.argsort(y, kind="stable"),
+            "probability": np.argsort(P[:, 0], kind="stable"),
+            "feature": pd.DataFrame(X).iloc[:, 0].reset_index(drop=True).sort_values().index,
+        }[order]
+        items = CalibrationSet.check(
+            X.iloc[rows] if hasattr(X, "iloc") else X[rows],
+            y[rows],
+            y_proba=P[rows],
+            groups=None if problem.groups is None else problem.groups[rows],
+            classes=np.arange(P.shape[1]),
+            caller="test",
+        )
+        alarms.append(find_dependence(items) is not None)
+    assert sum(alarms) == 0
+    assert len(alarms) >= 9
+
+
+def test_advice_on_dependent_rows_recommends_nothing_and_names_the_column():
+    table = panel(5, order="none")
+    given = {"y_proba": table["p"], "identifiers": table[["event"]]}
+    advice = hetcal.advise(table[["strength", "other"]], table["y"], **given)
+    (warning,) = [w for w in advice.warnings if w.code == "dependent-rows"]
+    assert "'event'" in warning.text
+    assert "--groups event" in warning.text
+    assert advice.verdict == "collect more data"
+    assert advice.recommended == "uncalibrated"
+    grouped = hetcal.advise(
+        table[["strength", "other"]], table["y"], y_proba=table["p"], groups=table["event"]
+    )
+    assert "dependent-rows" not in {w.code for w in grouped.warnings}
+
+
+def test_identifiers_are_a_table_or_columns_by_name():
+    table = panel(6)
+    with pytest.raises(TypeError, match="identifiers must be a table or a dict"):
+        hetcal.advise(table[["strength"]], table["y"], y_proba=table["p"], identifiers=[1, 2])
+    with pytest.raises(ValueError, match="event"):
+        hetcal.advise(
+            table[["strength"]], table["y"], y_proba=table["p"], identifiers={"event": [1, 2]}
+        )
+
+
+def test_the_command_tries_columns_that_are_no_features(tmp_path):
+    file = tmp_path / "panel.csv"
+    panel(7, order="none").to_csv(file, index=False)
+    arguments = ["diagnose", str(file), "--label", "y", "--proba", "p", "--drop", "event,day"]
+    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path / "report.html")])
+    assert result.exit_code == 0, result.output
+    assert "--groups event" in " ".join(result.output.split())
