@@ -51,12 +51,7 @@ class BinnedForestFitter {
         JoinedTrees joined;
         {
             nb::gil_scoped_release release;
-            if (labels_.empty())
-                grow_all(TargetSums(targets_.data(), n_targets_), seeds.data(), in_bag.data(), n_workers, trees);
-            else if (packs())
-                grow_all(PackedSums(labels_.data()), seeds.data(), in_bag.data(), n_workers, trees);
-            else
-                grow_all(ClassSums(labels_.data(), n_targets_), seeds.data(), in_bag.data(), n_workers, trees);
+            with_sums([&](const auto &sums) { grow_all(sums, seeds.data(), in_bag.data(), n_workers, trees); });
             joined.join(check, trees);
         }
         return joined.to_python();
@@ -88,6 +83,20 @@ class BinnedForestFitter {
         units_.unit.assign(units.data(), units.data() + data_.n_items);
         units_.up_to.assign(up_to.data(), up_to.data() + up_to.size());
         units_.weight.assign(weight.data(), weight.data() + data_.n_items);
+    }
+
+    // Calls use(sums) with the kind of sums that costs least.
+    template <class Use>
+    void with_sums(Use use) const {
+        const std::int32_t *label = labels_.data();
+        const double *target = targets_.data();
+        if (!labels_.empty() && packs()) return use(PackedSums(label));
+        if (!labels_.empty() && n_targets_ == 2) return use(ClassSums<1>(label, 2));
+        if (!labels_.empty() && n_targets_ == 3) return use(ClassSums<3>(label, 3));
+        if (!labels_.empty()) return use(ClassSums<0>(label, n_targets_));
+        if (n_targets_ == 1) return use(TargetSums<1>(target, 1));
+        if (n_targets_ == 2) return use(TargetSums<2>(target, 2));
+        use(TargetSums<0>(target, n_targets_));
     }
 
     // Whether two classes without weights fit into the fields of PackedSums, whatever is drawn.

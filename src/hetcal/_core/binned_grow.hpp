@@ -57,8 +57,8 @@ class BinnedGrower {
   public:
     BinnedGrower(const BinnedColumns &data, const Sums &sums, const DrawnUnits &units, const BinnedOptions &options)
         : data_(data), sums_(sums), units_(units), options_(options), unit_times_(units.n_units), times_(data.n_items), codes_(data.n_items), moved_(data.n_items),
-          histogram_(256 * sums.size()), total_(sums.size()), left_(sums.size()), missing_(sums.size()),
-          joined_(sums.size()), order_(data.n_features), picks_(data.n_features) {
+          histogram_(256 * sums.size()), total_(sums.size()), left_(sums.size()), joined_(sums.size()),
+          sides_(3 * sums.size()), order_(data.n_features), picks_(data.n_features) {
         for (std::size_t f = 0; f < order_.size(); ++f) order_[f] = static_cast<std::uint32_t>(f);
     }
 
@@ -182,8 +182,10 @@ class BinnedGrower {
                 const std::uint32_t bin = word * 64 + lowest_bit(bits);
                 if (before != kMissingBin) consider(f, before, bin, any_missing ? missing : nullptr, best);
                 Value *sum = histogram_.data() + bin * size;
-                for (std::size_t j = 0; j < size; ++j) left_[j] += sum[j];
-                std::fill_n(sum, size, Value(0));
+                for (std::size_t j = 0; j < sums_.size(); ++j) {
+                    left_[j] += sum[j];
+                    sum[j] = Value(0);
+                }
                 before = bin;
             }
         const bool known = before != kMissingBin;
@@ -212,18 +214,21 @@ class BinnedGrower {
                                               [](double t, float value) { return t < static_cast<double>(value); });
         // The last bin to the left of the drawn threshold; at least one bin lies on either side.
         const std::uint32_t last = std::max<std::uint32_t>(smallest + 1, static_cast<std::uint32_t>(above - high)) - 1;
-        std::fill(left_.begin(), left_.end(), Value(0));
-        std::fill(missing_.begin(), missing_.end(), Value(0));
+        // No branch: half of the items go left, and nobody can guess which.
+        const std::size_t size = sums_.size();
+        std::fill(sides_.begin(), sides_.end(), Value(0));
         for (std::size_t p = 0; p < n_here_; ++p) {
-            if (codes_[p] <= last) sums_.add(p, left_.data());
-            if (codes_[p] == kMissingBin) sums_.add(p, missing_.data());
+            const std::size_t side = (codes_[p] > last) + (codes_[p] == kMissingBin);
+            sums_.add(p, sides_.data() + side * size);
         }
+        std::copy_n(sides_.begin(), size, left_.begin());
+        const Value *missing = any_missing ? sides_.data() + 2 * size : nullptr;
         if (smallest == largest) {
             consider_missing(f, smallest, best);
             return true;
         }
         Split split = best;
-        consider(f, last, last + 1, any_missing ? missing_.data() : nullptr, split);
+        consider(f, last, last + 1, missing, split);
         if (split.score > best.score) {
             best = split;
             best.threshold = std::max(drawn, data_.highest(f, last));
@@ -245,7 +250,7 @@ class BinnedGrower {
             split_with(score, missing == nullptr && n_left > sums_.count(total_.data()) - n_left);
         }
         if (missing == nullptr) return;
-        for (std::size_t j = 0; j < left_.size(); ++j) joined_[j] = left_[j] + missing[j];
+        for (std::size_t j = 0; j < sums_.size(); ++j) joined_[j] = left_[j] + missing[j];
         const double other = sums_.score(joined_.data(), total_.data());
         if (other > best.score && large_enough(joined_.data())) split_with(other, true);
     }
@@ -288,7 +293,8 @@ class BinnedGrower {
     std::size_t n_here_ = 0;
     std::vector<std::uint8_t> codes_;
     std::vector<std::uint32_t> moved_;
-    std::vector<Value> histogram_, total_, left_, missing_, joined_;
+    std::vector<Value> histogram_, total_, left_, joined_;
+    std::vector<Value> sides_;  // sums to the left, to the right, and of missing values
     std::vector<std::uint32_t> order_;
     std::vector<std::size_t> picks_;
 };

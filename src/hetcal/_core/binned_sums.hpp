@@ -54,19 +54,21 @@ class PackedSums {
     std::vector<std::uint64_t> payload_;
 };
 
-// Sums of J targets, then the weight, then the number of items, all real numbers.
+// Sums of J targets, then the weight, then the number of items, all real numbers. kTargets is J where it is known to
+// the compiler, which then writes the loops out, else 0.
+template <std::size_t kTargets>
 class RealSums {
   public:
     using Value = double;
 
-    explicit RealSums(std::size_t n_targets) : n_targets_(n_targets) {}
-    std::size_t size() const { return n_targets_ + 2; }
+    explicit RealSums(std::size_t n_targets) : given_(n_targets) {}
+    std::size_t size() const { return n_targets() + 2; }
 
-    double count(const Value *sum) const { return sum[n_targets_ + 1]; }
+    double count(const Value *sum) const { return sum[n_targets() + 1]; }
     double score(const Value *left, const Value *total) const {
-        const double weight = total[n_targets_], left_weight = left[n_targets_];
+        const double weight = total[n_targets()], left_weight = left[n_targets()];
         double squares = 0.0;
-        for (std::size_t j = 0; j < n_targets_; ++j) {
+        for (std::size_t j = 0; j < n_targets(); ++j) {
             const double apart = left[j] * weight - total[j] * left_weight;
             squares += apart * apart;
         }
@@ -74,34 +76,39 @@ class RealSums {
     }
 
   protected:
+    std::size_t n_targets() const { return kTargets > 0 ? kTargets : given_; }
+
     void gather(const DrawnItems &drawn, const std::uint32_t *items, std::size_t n) {
         weight_.resize(n);
         for (std::size_t p = 0; p < n; ++p)
             weight_[p] = drawn.weight[items[p]] * static_cast<double>(drawn.times[items[p]]);
     }
     void add_weight(std::size_t p, Value *sum) const {
-        sum[n_targets_] += weight_[p];
-        sum[n_targets_ + 1] += 1.0;
+        sum[n_targets()] += weight_[p];
+        sum[n_targets() + 1] += 1.0;
     }
 
-    std::size_t n_targets_;
+    std::size_t given_;
     std::vector<double> weight_;  // of the node's items
 };
 
 // Classes: an item adds its weight to one of them. With two classes the second says it all.
-class ClassSums : public RealSums {
+template <std::size_t kTargets>
+class ClassSums : public RealSums<kTargets> {
   public:
+    using Value = double;
+
     ClassSums(const std::int32_t *label, std::size_t n_classes)
-        : RealSums(n_classes == 2 ? 1 : n_classes), skip_(n_classes == 2), label_(label) {}
+        : RealSums<kTargets>(n_classes == 2 ? 1 : n_classes), skip_(n_classes == 2), label_(label) {}
 
     void enter(const DrawnItems &drawn, const std::uint32_t *items, std::size_t n) {
-        gather(drawn, items, n);
+        this->gather(drawn, items, n);
         place_.resize(n);
         for (std::size_t p = 0; p < n; ++p) place_[p] = label_[items[p]] - skip_;
     }
     void add(std::size_t p, Value *sum) const {
-        if (place_[p] >= 0) sum[place_[p]] += weight_[p];
-        add_weight(p, sum);
+        if (place_[p] >= 0) sum[place_[p]] += this->weight_[p];
+        this->add_weight(p, sum);
     }
     bool is_pure(const std::uint32_t *, std::size_t n, const Value *) const {
         for (std::size_t p = 1; p < n; ++p)
@@ -116,25 +123,29 @@ class ClassSums : public RealSums {
 };
 
 // Targets that are real numbers, J per item.
-class TargetSums : public RealSums {
+template <std::size_t kTargets>
+class TargetSums : public RealSums<kTargets> {
   public:
-    TargetSums(const double *target, std::size_t n_targets) : RealSums(n_targets), target_(target) {}
+    using Value = double;
+    using RealSums<kTargets>::n_targets;
+
+    TargetSums(const double *target, std::size_t n_targets) : RealSums<kTargets>(n_targets), target_(target) {}
 
     void enter(const DrawnItems &drawn, const std::uint32_t *items, std::size_t n) {
-        gather(drawn, items, n);
-        weighted_.resize(n * n_targets_);
+        this->gather(drawn, items, n);
+        weighted_.resize(n * n_targets());
         for (std::size_t p = 0; p < n; ++p)
-            for (std::size_t j = 0; j < n_targets_; ++j)
-                weighted_[p * n_targets_ + j] = weight_[p] * target_[items[p] * n_targets_ + j];
+            for (std::size_t j = 0; j < n_targets(); ++j)
+                weighted_[p * n_targets() + j] = this->weight_[p] * target_[items[p] * n_targets() + j];
     }
     void add(std::size_t p, Value *sum) const {
-        for (std::size_t j = 0; j < n_targets_; ++j) sum[j] += weighted_[p * n_targets_ + j];
-        add_weight(p, sum);
+        for (std::size_t j = 0; j < n_targets(); ++j) sum[j] += weighted_[p * n_targets() + j];
+        this->add_weight(p, sum);
     }
     bool is_pure(const std::uint32_t *items, std::size_t n, const Value *) const {
         for (std::size_t p = 1; p < n; ++p)
-            for (std::size_t j = 0; j < n_targets_; ++j)
-                if (target_[items[p] * n_targets_ + j] != target_[items[0] * n_targets_ + j]) return false;
+            for (std::size_t j = 0; j < n_targets(); ++j)
+                if (target_[items[p] * n_targets() + j] != target_[items[0] * n_targets() + j]) return false;
         return true;
     }
 

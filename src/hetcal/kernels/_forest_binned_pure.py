@@ -42,7 +42,7 @@ class _Items:
 def grow_tree(given: tuple[Any, ...], seed: int, in_bag: NDArray[np.uint8]) -> tuple[Any, ...]:
     """Grow one tree; arguments and results as those of the core's ``BinnedForestFitter``."""
     codes, low, high, *targets = given[:-8]
-    units, n_units, up_to, weight, *options, bootstrap, random_threshold = given[-8:]
+    units, n_units, up_to, weight, max_features, least, bootstrap, random_threshold = given[-8:]
     times = np.ones(len(units))
     if bootstrap:
         drawn = [_draw(seed, place, n_units, up_to) for place in range(n_units)]
@@ -52,7 +52,7 @@ def grow_tree(given: tuple[Any, ...], seed: int, in_bag: NDArray[np.uint8]) -> t
     weight = weight * times
     sums = np.column_stack([weight[:, None] * values, weight, np.ones(len(units))])
     edges = low.astype(np.float64), high.astype(np.float64)
-    items = _Items(codes, *edges, sums, values, *options, random_threshold)
+    items = _Items(codes, *edges, sums, values, max_features, least, random_threshold)
     nodes: list[tuple[int, float, int, int, int]] = []
     _grow_node(items, np.flatnonzero(times), _random_bits(seed, _ROOT), nodes)
     feature, threshold, left, right, missing_left = zip(*nodes, strict=True)
