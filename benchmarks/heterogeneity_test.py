@@ -200,10 +200,11 @@ def power(options):
     shares = table["share of p <= .05"]
     print(table.round(3).to_string())
     print(shares.agg(["min", "mean"]).round(3).to_string())
-    if len(options.test) > 1:
-        others = shares[options.test[1:]]
-        less = shares[options.test[0]] - others.max(axis=1)
-        print(f"{options.test[0]} less the best other: {less.min():.3f} in {less.idxmin()[0]},")
+    first = options.test[0]
+    if first in shares and shares.shape[1] > 1:
+        others = shares.drop(columns=first)
+        less = shares[first] - others.max(axis=1)
+        print(f"{first} less the best other: {less.min():.3f} in {less.idxmin()[0]},")
         print(f"{less.mean():.3f} on average; best mean of another {others.mean().max():.3f}")
 
 
