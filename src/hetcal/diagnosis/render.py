@@ -182,7 +182,7 @@ def _global_reason(advice: Advice, e: Measurements) -> str:
     if _void(advice):
         start = "A global map, not to be relied on before the warning above is settled:"
     return (
-        f"{start} The best one ({e.best_map}) gains {_interval(e.global_gain)}; that the "
+        f"{start} It gains {_interval(e.global_gain)}; that the "
         f"probabilities are right on average has p {_p(e.global_p_value)}"
         f"{_bound(advice.global_map, e.global_most)}. Global part of hidden heterogeneity: "
         f"{e.hh_global:.4f}."
@@ -317,9 +317,7 @@ def _rows(e: Measurements, advice: Advice) -> list[tuple]:
     error = 1.96 * e.hh_standard_error
     return [
         number("brier", "Brier score of the probabilities as they are"),
-        number(
-            "best_map_brier", f"Brier score of the best global map ({e.best_map}), out of sample"
-        ),
+        number("best_map_brier", f"Brier score of a global map ({e.best_map!r}), out of sample"),
         number("reference_brier", "Brier score of the better of both, which is to be beaten"),
         (
             "worthwhile",
@@ -337,7 +335,7 @@ def _rows(e: Measurements, advice: Advice) -> list[tuple]:
             none,
             "smallest gain over the better of both that matters",
         ),
-        gain("global_gain", "out-of-sample gain of the best global map", e.global_p_value),
+        gain("global_gain", "out-of-sample gain of the global map", e.global_p_value),
         number("global_most", "largest gain of a global map that is not ruled out"),
         number("hh_global", "global part of hidden heterogeneity", e.global_p_value),
         gain(
