@@ -148,10 +148,8 @@ class GlobalBlend(GlobalCalibrator):
             )
         )
 
-    def fit_set(self, items: CalibrationSet) -> Self:
-        """Fit to items that were checked already."""
+    def _fit_items(self, items: CalibrationSet) -> None:
         check_non_negative(self, "prior_items")
-        self._remember(items)
         rows = np.flatnonzero(items.weights > 0)
         learned = items.take(rows)
         with warnings.catch_warnings():
@@ -162,7 +160,6 @@ class GlobalBlend(GlobalCalibrator):
             predicted = self.predict_set(items)
             predicted[rows] = self.out_of_sample_proba_
             self.out_of_sample_proba_ = predicted
-        return self
 
     def _learn(self, items: CalibrationSet) -> None:
         tried = candidates(items)
