@@ -117,6 +117,8 @@ class GlobalBlend(GlobalCalibrator):
     {'uncalibrated': 0...}
     """
 
+    out_of_sample_proba_: Matrix
+
     def __init__(self, *, prior_items: float = 3.0, classes: Any = None, random_state: int = 0):
         super().__init__(classes=classes)
         self.prior_items = prior_items
@@ -147,6 +149,11 @@ class GlobalBlend(GlobalCalibrator):
                 X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
             )
         )
+
+    def fit_set(self, items: CalibrationSet) -> Self:
+        """Fit to items that were checked already, groups included."""
+        # Beside fit, which is this class's own: so checked items need not be checked again.
+        return super().fit_set(items)
 
     def _fit_items(self, items: CalibrationSet) -> None:
         check_non_negative(self, "prior_items")
