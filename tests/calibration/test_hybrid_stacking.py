@@ -275,3 +275,25 @@ def test_the_last_step_is_a_temperature_then_a_map():
     sharpened /= sharpened.sum(axis=1, keepdims=True)
     beta = BetaCalibration().fit(None, codes, y_proba=sharpened)
     np.testing.assert_allclose(step.apply(said), beta.predict_proba(y_proba=sharpened), atol=1e-9)
+
+
+def test_a_last_temperature_is_believed_as_far_as_it_exceeds_chance():
+    """Behind a perfect model it stays near one; a clear need is met; caution 0 believes all."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(2), 60)
+    found = {}
+    for caution in (0.0, 1.0):
+        scales = []
+        for _ in range(30):
+            codes = (rng.random(60) < P[:, 1]).astype(int)
+            items = CalibrationSet.check(None, np.append(codes[:-2], [0, 1]), y_proba=P, caller="t")
+            folds = Folds.make(60, 5, seed=0)
+            scales.append(Recalibration().fit(P, items, folds, caution).inverse_temperature_)
+        found[caution] = np.mean(np.log(scales) ** 2)
+    assert found[1.0] < 0.6 * found[0.0]
+    many = rng.dirichlet(np.ones(2), 2000)
+    flat = many**0.5 / (many**0.5).sum(axis=1, keepdims=True)
+    codes = (rng.random(2000) < many[:, 1]).astype(int)
+    items = CalibrationSet.check(None, codes, y_proba=flat, caller="t")
+    recalibration = Recalibration().fit(flat, items, Folds.make(2000, 5, seed=0), 1.0)
+    assert 1.8 < recalibration.inverse_temperature_ < 2.2

@@ -202,8 +202,12 @@ class GlobalCalibrator(BaseCalibrator):
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
         self._remember(items)
-        self._fit_map(items.scores, items.codes, items.counts)
+        self._fit_items(items)
         return self
+
+    def _fit_items(self, items: CalibrationSet) -> None:
+        """Learn the map; for maps that need more than scores, labels and weights."""
+        self._fit_map(items.scores, items.codes, items.counts)
 
     def predict_proba(self, X: Any = None, *, y_proba: Any = None, logits: Any = None) -> Matrix:
         """Return calibrated probabilities, one column per class of ``classes_``.

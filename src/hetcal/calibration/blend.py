@@ -117,6 +117,8 @@ class GlobalBlend(GlobalCalibrator):
     {'uncalibrated': 0...}
     """
 
+    out_of_sample_proba_: Matrix
+
     def __init__(self, *, prior_items: float = 3.0, classes: Any = None, random_state: int = 0):
         super().__init__(classes=classes)
         self.prior_items = prior_items
@@ -149,9 +151,12 @@ class GlobalBlend(GlobalCalibrator):
         )
 
     def fit_set(self, items: CalibrationSet) -> Self:
-        """Fit to items that were checked already."""
+        """Fit to items that were checked already, groups included."""
+        # Beside fit, which is this class's own: so checked items need not be checked again.
+        return super().fit_set(items)
+
+    def _fit_items(self, items: CalibrationSet) -> None:
         check_non_negative(self, "prior_items")
-        self._remember(items)
         rows = np.flatnonzero(items.weights > 0)
         learned = items.take(rows)
         with warnings.catch_warnings():
@@ -162,7 +167,6 @@ class GlobalBlend(GlobalCalibrator):
             predicted = self.predict_set(items)
             predicted[rows] = self.out_of_sample_proba_
             self.out_of_sample_proba_ = predicted
-        return self
 
     def _learn(self, items: CalibrationSet) -> None:
         tried = candidates(items)

@@ -15,31 +15,41 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hetcal._compat import threadpool_limits
 from hetcal._typing import Matrix, Rows
-from hetcal.calibration.fitting import cross_fitted
-from hetcal.calibration.hybrid.library import BOOSTING_COST, ISOTONIC_ITEMS
+from hetcal.calibration.fitting import cross_fitted, fitted_to
+from hetcal.calibration.hybrid.library import BOOSTING_COST
 from hetcal.calibration.registry import get_calibrator
 from hetcal.data import CalibrationSet, Folds, out_of_sample
 from hetcal.kernels import forest as kernel
 from hetcal.metrics.scores import brier_losses
 
+#: What "a global map" means: the average of maps that shrinks towards none.
+GLOBAL_MAP = "global"
 _MAPS = ("temperature", "bcts", "beta")
+_ISOTONIC_ITEMS = 200
 N_TREES = 100
 SMALLEST_LEAF = 3
 _OUT_OF_BAG = 0.37  # share of the trees that have not drawn an item, and vote about it
 
 
 def map_names(items: CalibrationSet) -> tuple[str, ...]:
-    """Return the global maps that are tried."""
-    return (*_MAPS, "isotonic") if items.n_items >= ISOTONIC_ITEMS else _MAPS
+    """Return the single global maps that are shown beside their average."""
+    return (*_MAPS, "isotonic") if items.n_items >= _ISOTONIC_ITEMS else _MAPS
 
 
-def cross_fitted_maps(items: CalibrationSet, folds: Folds) -> dict[str, Matrix]:
-    """Return what each global map, fitted to the other folds, says about every item."""
+def cross_fitted_maps(items: CalibrationSet, folds: Folds, seed: int) -> dict[str, Matrix]:
+    """Return what each global map, fitted to the other folds, says about every item.
+
+    The average of maps comes first; its weights are cross-fitted too, so nothing is chosen in
+    hindsight.
+    """
     for train, _ in folds:
         _check_classes_left(items, train)
+    averaged = get_calibrator(GLOBAL_MAP, random_state=seed)
+    said = {GLOBAL_MAP: fitted_to(averaged, items).out_of_sample_proba_}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return {name: cross_fitted(get_calibrator(name), items, folds) for name in map_names(items)}
+        single = {n: cross_fitted(get_calibrator(n), items, folds) for n in map_names(items)}
+    return said | single
 
 
 def _check_classes_left(items: CalibrationSet, train: Rows) -> None:

@@ -102,13 +102,13 @@ class Measurements:
     Attributes
     ----------
     brier, best_map_brier : float
-        Of the probabilities as they are, and of the best global map, out of sample.
+        Of the probabilities as they are, and of the global map, out of sample.
     reference_brier : float
         Of whichever of the two was better on the other folds: what a local map must beat.
     best_map : str
         Its name for :func:`hetcal.get_calibrator`.
     global_gain, local_gain, retraining_gain : Gain
-        Of the best global map over the probabilities; of the hybrid, and of a model trained on the
+        Of the global map over the probabilities; of the hybrid, and of a model trained on the
         features of the calibration items alone, over the better of both.
     hybrid_over_retrained : Gain
         Of the hybrid over that model.
@@ -211,10 +211,9 @@ def measure(
     folds = shared_folds(items, random_state)
     loss = brier_losses(items.proba, codes)
 
-    maps = candidates.cross_fitted_maps(items, folds)
-    best_map, mapped = candidates.best_of(maps, items, folds)
-    mapped_loss = brier_losses(mapped, codes)
-    # With few items the best map may be worse than none: what comes after must beat both.
+    maps = candidates.cross_fitted_maps(items, folds, random_state)
+    mapped_loss = brier_losses(maps[candidates.GLOBAL_MAP], codes)
+    # With few items a map may be worse than none: what comes after must beat both.
     mapping_pays = _mean(mapped_loss, items) < _mean(loss, items)
     reference_loss = mapped_loss if mapping_pays else loss
     flexible, overall, global_p_value = _right_on_average(items, random_state)
@@ -265,7 +264,7 @@ def measure(
         brier=_mean(loss, items),
         best_map_brier=_mean(mapped_loss, items),
         reference_brier=_mean(reference_loss, items),
-        best_map=best_map,
+        best_map=candidates.GLOBAL_MAP,
         global_gain=global_gain,
         local_gain=local_gain,
         retraining_gain=Gain.between(reference_loss, retrained_loss, items),

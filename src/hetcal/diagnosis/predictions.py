@@ -12,12 +12,12 @@ from scipy.special import ndtr
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration import get_calibrator
 from hetcal.data import CalibrationSet
-from hetcal.diagnosis.candidates import boosted, boosting_is_affordable
+from hetcal.diagnosis.candidates import GLOBAL_MAP, boosted, boosting_is_affordable
 from hetcal.diagnosis.cross_validation import Predictions, cross_validated
 from hetcal.diagnosis.measurements import Gain, Measurements, shared_folds
 from hetcal.metrics.scores import brier_losses
 
-_MAPS = ("temperature", "bcts", "beta", "isotonic")
+_MAPS = (GLOBAL_MAP, "temperature", "bcts", "beta", "isotonic")
 _BOOSTING = "boosting on [X, P]"
 _FORWARD_BASELINES = ("boosting on X", _BOOSTING)
 _N_FORWARD = 4
@@ -124,15 +124,14 @@ def forward_evidence(evidence: Measurements, compared: Compared) -> Measurements
     def mean(name: str) -> float:
         return float(np.average(loss[name], weights=items.weights))
 
-    best_map = min((name for name in _MAPS if name in names), key=mean)
     retrained = [name for name in names if name.endswith("on X")]
-    global_gain = Gain.between(loss["uncalibrated"], loss[best_map], items)
-    local_gain = Gain.between(loss[best_map], loss["hybrid"], items)
+    global_gain = Gain.between(loss["uncalibrated"], loss[GLOBAL_MAP], items)
+    local_gain = Gain.between(loss[GLOBAL_MAP], loss["hybrid"], items)
     changed: dict[str, Any] = {
         "brier": mean("uncalibrated"),
-        "best_map": best_map,
-        "best_map_brier": mean(best_map),
-        "reference_brier": mean(best_map),
+        "best_map": GLOBAL_MAP,
+        "best_map_brier": mean(GLOBAL_MAP),
+        "reference_brier": mean(GLOBAL_MAP),
         "global_gain": global_gain,
         "local_gain": local_gain,
         "global_p_value": _p_value(global_gain),
@@ -144,7 +143,7 @@ def forward_evidence(evidence: Measurements, compared: Compared) -> Measurements
     if retrained:
         best = min(retrained, key=mean)
         changed["best_retrained"] = best.removesuffix(" on X")
-        changed["retraining_gain"] = Gain.between(loss[best_map], loss[best], items)
+        changed["retraining_gain"] = Gain.between(loss[GLOBAL_MAP], loss[best], items)
         changed["hybrid_over_retrained"] = Gain.between(loss[best], loss["hybrid"], items)
     return replace(evidence, **changed)
 

@@ -182,7 +182,7 @@ def _global_reason(advice: Advice, e: Measurements) -> str:
     if _void(advice):
         start = "A global map, not to be relied on before the warning above is settled:"
     return (
-        f"{start} The best one ({e.best_map}) gains {_interval(e.global_gain)}; that the "
+        f"{start} It gains {_interval(e.global_gain)}; that the "
         f"probabilities are right on average has p {_p(e.global_p_value)}"
         f"{_bound(advice.global_map, e.global_most)}. Global part of hidden heterogeneity: "
         f"{e.hh_global:.4f}."
@@ -316,11 +316,11 @@ def _rows(e: Measurements, advice: Advice) -> list[tuple]:
     out, both = "out-of-sample gain of", "the better of both"
     return [
         row("brier", "Brier score of the probabilities as they are"),
-        row("best_map_brier", f"Brier score of the best global map ({e.best_map}), out of sample"),
+        row("best_map_brier", f"Brier score of a global map ({e.best_map!r}), out of sample"),
         row("reference_brier", f"Brier score of {both}, which is to be beaten"),
         row("worthwhile", "smallest gain of a global map that matters"),
         row("worthwhile_locally", f"smallest gain over {both} that matters"),
-        row("global_gain", f"{out} the best global map", e.global_p_value),
+        row("global_gain", f"{out} the global map", e.global_p_value),
         row("global_most", "largest gain of a global map that is not ruled out"),
         row("hh_global", "global part of hidden heterogeneity", e.global_p_value),
         row("local_gain", f"{out} the hybrid over {both}", e.local_p_value),

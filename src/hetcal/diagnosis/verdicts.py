@@ -108,7 +108,7 @@ def decide(global_map: Answer, local: Answer, *, retraining_wins: bool) -> str:
         Whether a global map pays over the probabilities as they are, and whether a local one pays
         over the better of that map and none.
     retraining_wins : bool
-        Whether a model trained on the calibration items alone beats the best global map, and the
+        Whether a model trained on the calibration items alone beats the global map, and the
         classifier's probabilities add next to nothing to the features.
 
     Examples

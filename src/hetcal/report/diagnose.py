@@ -81,7 +81,7 @@ def diagnose(
         New items: their support and their class balance are reported.
     y_test : array-like of shape (n_test,), optional
         Labels of the new items, missing where unknown. Nothing learns from them: the probabilities
-        as they are, the best global map and the hybrid, fitted to all calibration items, are scored
+        as they are, the global map and the hybrid, fitted to all calibration items, are scored
         on them.
     costs : array-like of shape (K, n_decisions), optional
         ``costs[true class, decision]``; adds expected cost and, for two classes, a decision curve.

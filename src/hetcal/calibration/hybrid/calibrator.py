@@ -55,7 +55,7 @@ from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.metrics.scores import brier_losses
 from hetcal.metrics.standard_errors import mean_and_error
 
-_BASE = "mean-of-maps"
+_BASE = "base"
 _N_FOLDS = 5
 _BLOCK_ROWS = 1 << 14
 # What counts as hardly any use of the classifier, what it must not exceed even by chance, and how
@@ -100,9 +100,10 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
 
     Every expert predicts each calibration item without having used its label. Convex weights then
     minimise the Brier score of the blend, with a pull towards equal weights that counts as much as
-    five items. The blend replaces the plain mean of a few global maps only as far as its gain
-    exceeds what noise, and one imagined mistake, could have made. A last temperature corrects what
-    blending leaves under-confident.
+    five items. The blend replaces the average of global maps
+    (:class:`~hetcal.calibration.blend.GlobalBlend`) only as far as its gain exceeds what noise, and
+    one imagined mistake, could have made. A last temperature corrects what blending leaves
+    under-confident.
 
     Parameters
     ----------
@@ -116,8 +117,8 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         log-probabilities. ``"auto"``: all families, ``"forests"`` and ``"boosting"`` up to 300
         features and ``"wide-boosting"`` beyond, boosting only where it takes seconds.
     caution : float, default=1.0
-        Standard errors that the gain over the mean of global maps must exceed. 0 trusts the blend
-        fully; large values keep the global maps.
+        Standard errors that the gain over the average of global maps must exceed. 0 trusts the
+        blend fully; large values keep the global maps.
     n_estimators : int, default=300
         Trees of each forest.
     classes : array-like, optional
@@ -134,9 +135,9 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         One row per expert: out-of-sample Brier score, its standard error, weight in the blend, and
         whether it uses the classifier's probabilities at all.
     share_ : float
-        How far the blend replaces the mean of the global maps, in [0, 1].
+        How far the blend replaces the average of global maps, in [0, 1].
     weights_ : ndarray
-        Weights inside the blend: of the mean of the global maps, then of each expert.
+        Weights inside the blend: of the base, then of each expert.
     inverse_temperature_ : float
         One over the last temperature; above 1 it sharpens.
     reliance_on_model_ : float
@@ -326,7 +327,8 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         self, predictions: list[list[Matrix]], items: CalibrationSet, folds: Folds
     ) -> Matrix:
         """Learn weights, share and temperature; return the blend before the last step."""
-        base = self._choose_base(predictions, items)
+        self.in_base_ = [family.in_base for family in self.families_]
+        base = self._base(predictions)
         every = np.stack([base, *(filled(Q, base) for part in predictions for Q in part)])
         self.weights_ = learned_weights(every, items.onehot, items.counts)
         blend = cross_fitted_blend(every, items, folds)
@@ -412,20 +414,6 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
                 if w > 0:
                     blend += w * filled(Q, base)
         return self.recalibration_.apply(blend)
-
-    def _choose_base(self, predictions: list[list[Matrix]], items: CalibrationSet) -> Matrix:
-        """Let a map that may join the base do so if it is no worse; return the base."""
-        self.in_base_ = [family.in_base for family in self.families_]
-        loss = items.counts @ brier_losses(self._base(predictions), items.codes)
-        self.in_base_ = [
-            family.in_base
-            or (
-                family.may_join_base
-                and bool(items.counts @ brier_losses(part[0], items.codes) <= loss)
-            )
-            for family, part in zip(self.families_, predictions, strict=True)
-        ]
-        return self._base(predictions)
 
     def _base(self, predictions: list[list[Matrix]]) -> Matrix:
         """Return the mean of the global maps of the base."""

@@ -32,7 +32,6 @@ class Family(BaseEstimator, ABC):
 
     uses_model: bool = True
     in_base: bool = False  # whether its experts belong to the mean that a blend must beat
-    may_join_base: bool = False  # whether they do so where they are no worse than that mean
 
     @property
     @abstractmethod
@@ -78,7 +77,10 @@ class Family(BaseEstimator, ABC):
     }
 )
 class GlobalFamily(Family):
-    """One global map; out-of-sample predictions are cross-fitted."""
+    """One global map; out-of-sample predictions are cross-fitted.
+
+    ``may_join_base`` is in files that were written when the base was a mean of several maps.
+    """
 
     def __init__(
         self,
@@ -108,8 +110,13 @@ class GlobalFamily(Family):
         self.map_ = clone(self.calibrator)
         self.map_.input_kind_ = "y_proba"
         self.map_.classes_ = np.arange(items.n_classes)
-        self.map_._fit_map(items.scores, items.codes, items.counts)
+        self.map_._fit_items(items)
         return self
+
+    def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
+        """Return the map's own out-of-sample predictions where it has any, else cross-fit it."""
+        own = getattr(self.map_, "out_of_sample_proba_", None)
+        return self.cross_fitted(items, folds) if own is None else [own]
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
         """Apply the map."""

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from hetcal.calibration.base import BaseCalibrator
-from hetcal.calibration.beta import BetaCalibration
+from hetcal.calibration.blend import GlobalBlend
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
 from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
 from hetcal.calibration.hybrid.kernel_machine import KernelFamily
@@ -22,16 +22,10 @@ from hetcal.calibration.hybrid.retrained import (
     ModelFamily,
     WideBoostingFamily,
 )
-from hetcal.calibration.isotonic import IsotonicCalibration
-from hetcal.calibration.platt import PlattScaling
-from hetcal.calibration.temperature import BiasCorrectedTemperatureScaling, TemperatureScaling
-from hetcal.calibration.uncalibrated import Uncalibrated
 from hetcal.data import CalibrationSet
 
 FAMILIES = ("proximity", "forests", "neighbours", "kernel", "boosting", "wide-boosting")
 
-ISOTONIC_ITEMS = 200
-_ISOTONIC_ITEMS_PER_CLASS = 100
 # Up to so many features trees may look at all of them; beyond, forests' own votes added nothing to
 # the votes of similar items where the recipe was chosen, and boosting is the kind for wide data.
 _TABLE_FEATURES = 300
@@ -60,25 +54,11 @@ class Library:
             )
 
     def global_maps(self) -> list[Family]:
-        """Return the global maps; those of the base are averaged into what a blend must beat.
+        """Return the base, what a blend must beat: the average of global maps.
 
-        Maps with parameters per class join the base only where every class has many items, and the
-        uncalibrated probabilities where they are no worse than the others.
+        Its folds are the hybrid's own, so its out-of-sample predictions are too.
         """
-        n, K = self.items.n_items, self.items.n_classes
-        maps: list[Family] = [
-            GlobalFamily("temperature", TemperatureScaling(), in_base=True),
-            GlobalFamily("bcts", BiasCorrectedTemperatureScaling(), in_base=K > 2),
-            GlobalFamily("beta", BetaCalibration(), in_base=K == 2),
-            GlobalFamily("uncalibrated", Uncalibrated(), may_join_base=True),
-        ]
-        if K == 2:
-            platt = PlattScaling(score="proba", targets="platt")
-            maps.append(GlobalFamily("platt-p", platt, in_base=True))
-        if n >= ISOTONIC_ITEMS:
-            in_base = n >= _ISOTONIC_ITEMS_PER_CLASS * K
-            maps.append(GlobalFamily("isotonic", IsotonicCalibration(), in_base=in_base))
-        return maps
+        return [GlobalFamily("global", GlobalBlend(random_state=self.seed), in_base=True)]
 
     def wanted(self, experts: Any) -> list[Family]:
         """Return the local experts that ``experts`` asks for."""

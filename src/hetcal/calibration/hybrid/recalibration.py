@@ -42,6 +42,7 @@ class Recalibration:
         targets = smoothed_targets(items.codes, items.n_classes, items.counts)
         fitted = fit_temperature(log_probabilities(blend, _FLOOR), targets, items.counts)
         self.inverse_temperature_ = float(fitted.scale[0])
+        self.inverse_temperature_ **= _believed(self._tempered(blend), blend, items, caution)
         tempered = self._tempered(blend)
         self.beta_ = None
         if _gain_exceeds_noise(tempered, items, folds, caution):
@@ -58,6 +59,19 @@ class Recalibration:
         return apply_softmax_map(
             log_probabilities(Q, _FLOOR), np.full(K, self.inverse_temperature_), np.zeros(K)
         )
+
+
+def _believed(tempered: Matrix, blend: Matrix, items: CalibrationSet, caution: float) -> float:
+    """Return how far to believe a temperature, by how much its likelihood exceeds chance.
+
+    Without anything to correct, twice the gain in log-likelihood is about the square of a standard
+    normal; what is believed is what is left of it beyond ``caution`` standard errors.
+    """
+    before, after = (log_losses(Q, items.codes, eps=_LEAST_LIKELIHOOD) for Q in (blend, tempered))
+    gain = float(items.counts @ (before - after))
+    if items.groups is not None:  # items of one group are not independent
+        gain *= np.unique(items.groups).shape[0] / items.counts.sum()
+    return max(0.0, 1.0 - caution**2 / (2 * gain)) if gain > 0 else 0.0
 
 
 def _gain_exceeds_noise(
