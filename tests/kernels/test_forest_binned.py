@@ -9,7 +9,7 @@ import pytest
 
 from hetcal.kernels import native, use_core
 from hetcal.kernels.binned_features import MISSING, bin_features
-from hetcal.kernels.forest import apply
+from hetcal.kernels.forest import apply, out_of_bag_means
 from hetcal.kernels.forest_binned import BinnedForest
 
 needs_core = pytest.mark.skipif(native() is None, reason="the compiled core was not built")
@@ -238,6 +238,24 @@ def test_groups_are_drawn_whole(core):
     assert np.array_equal(times[:, groups], in_bag)
     assert (times.sum(axis=1) == n_groups).all()
     assert abs((times == 0).mean() - np.exp(-1)) < 0.05
+
+
+def test_out_of_bag_means_equal_the_loop(core):
+    X, _, weight, groups = items()
+    targets = np.random.default_rng(2).normal(size=(N, 2))
+    engine = BinnedForest(12, min_samples_leaf=5)
+    forest = engine.fit_values(bin_features(X), targets, weight=weight, groups=groups)
+    leaves = apply(forest, X)
+    per_draw = engine.weight_per_draw(N, weight, groups)
+    found = out_of_bag_means(forest, leaves, targets, per_draw)
+    for i in range(N):
+        said = []
+        for t in np.flatnonzero(forest.in_bag[:, i] == 0):
+            mates = np.flatnonzero(leaves[:, t] == leaves[i, t])
+            drawn = forest.in_bag[t, mates] * per_draw[mates]
+            said.append(np.average(targets[mates], axis=0, weights=drawn))
+        expected = np.mean(said, axis=0) if said else np.full(2, np.nan)
+        np.testing.assert_allclose(found[i], expected)
 
 
 # -- the same for everyone -------------------------------------------------------------------------

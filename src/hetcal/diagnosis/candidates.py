@@ -20,6 +20,8 @@ from hetcal.calibration.hybrid.library import BOOSTING_COST
 from hetcal.calibration.registry import get_calibrator
 from hetcal.data import CalibrationSet, Folds, out_of_sample
 from hetcal.kernels import forest as kernel
+from hetcal.kernels.binned_features import bin_features
+from hetcal.kernels.forest_binned import BinnedForest
 from hetcal.metrics.scores import brier_losses
 
 #: What "a global map" means: the average of maps that shrinks towards none.
@@ -96,18 +98,14 @@ def retrained(
     Boosting costs more; the caller says where it could make a difference.
     """
     features = items.features()
-    predictions = {"forest": forest_vote(features, items, folds, seed=seed, n_jobs=n_jobs)}
+    predictions = {"forest": forest_vote(features, items, seed=seed, n_jobs=n_jobs)}
     if with_boosting and boosting_is_affordable(items):
         predictions["boosting"] = boosted(features, items, folds, seed)
     return predictions
 
 
-def forest_vote(
-    Z: Matrix, items: CalibrationSet, folds: Folds, *, seed: int, n_jobs: int | None
-) -> Matrix:
+def forest_vote(Z: Matrix, items: CalibrationSet, *, seed: int, n_jobs: int | None) -> Matrix:
     """Return a forest's vote by the trees that have not seen the item (or its group)."""
-    if items.groups is not None:
-        return _votes_by_fold(Z, items, folds, seed, n_jobs)
     forest, leaves, mass = _grown(Z, items, np.arange(items.n_items), seed, n_jobs)
     unseen = kernel.out_of_bag_leaves(forest, leaves)
     return _shares(kernel.vote_leaves(unseen, mass), items)
@@ -169,16 +167,11 @@ def _grown(
     n_jobs: int | None,
     n_trees: int = N_TREES,
 ) -> tuple[kernel.Forest, NDArray[np.int32], kernel.LeafMass]:
-    """Grow a forest; splits count items (the core's forests do), leaves their weights."""
+    """Grow a forest that draws whole groups; splits count items, leaves their weights."""
     part = items.take(rows)
-    forest = kernel.fit_forest(
-        Z[rows],
-        part.codes,
-        part.n_classes,
-        n_estimators=n_trees,
-        min_samples_leaf=SMALLEST_LEAF,
-        random_state=seed,
-        n_jobs=n_jobs,
+    engine = BinnedForest(n_trees, min_samples_leaf=SMALLEST_LEAF, random_state=seed, n_jobs=n_jobs)
+    forest = engine.fit_classes(
+        bin_features(Z[rows]), part.codes, part.n_classes, groups=part.groups
     )
     leaves = kernel.apply(forest, Z[rows], n_jobs)
     mass = kernel.leaf_frequencies(forest, leaves, part.codes, part.n_classes, part.weight)

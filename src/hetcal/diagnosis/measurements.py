@@ -229,7 +229,7 @@ def measure(
     best_retrained, retrained = candidates.best_of(alone, items, folds)
     retrained_loss = brier_losses(retrained, codes)
     Z = np.hstack([items.features(), items.scores.log_proba])
-    voted = candidates.forest_vote(Z, items, folds, **options)
+    voted = candidates.forest_vote(Z, items, **options)
     halves = Folds.make(items.n_items, 2, seed=[random_state, 1], groups=items.groups)
     from_half = candidates.forest_vote_from_half(Z, items, halves, **options)
 

@@ -16,8 +16,10 @@ The similarity-weighted vote of 200 calibration items about three rows, and its 
 ((3, 2), True)
 """
 
+from hetcal.kernels.binned_features import BinnedFeatures, bin_features
+from hetcal.kernels.forest_binned import BinnedForest
 from hetcal.kernels.forest_fit import fit_forest
-from hetcal.kernels.forest_frequencies import leaf_frequencies
+from hetcal.kernels.forest_frequencies import leaf_frequencies, out_of_bag_means
 from hetcal.kernels.forest_model import Forest, from_sklearn
 from hetcal.kernels.forest_neighbours import (
     LeafItems,
@@ -41,12 +43,15 @@ from hetcal.kernels.forest_out_of_bag import (
 from hetcal.kernels.forest_vote import LeafMass, apply, leaf_class_mass, vote, vote_leaves
 
 __all__ = [
+    "BinnedFeatures",
+    "BinnedForest",
     "Forest",
     "LeafItems",
     "LeafMass",
     "NeighbourVotes",
     "Queries",
     "apply",
+    "bin_features",
     "build_index",
     "fit_forest",
     "from_sklearn",
@@ -55,6 +60,7 @@ __all__ = [
     "leaves_of_some_trees",
     "neighbour_vote",
     "out_of_bag_leaves",
+    "out_of_bag_means",
     "out_of_bag_pair",
     "out_of_bag_sum",
     "out_of_bag_vote",

@@ -237,6 +237,8 @@ def neighbour_vote(
         check_length("neighbour_vote", "weight", weight, index.n_items)
         if not weight.all():
             index = index.only(weight > 0)
+        elif (weight == 1.0).all():
+            weight = None  # items that weigh the same are counted, not added one by one
     codes, weight = aligned(np.ascontiguousarray(codes, dtype=np.int32), weight)
     votes = np.zeros((len(queries.leaves), n_classes))
     sums = np.zeros((len(queries.leaves), 2))
