@@ -80,7 +80,7 @@ def assembled(
         ],
         hidden=summaries.hidden(evidence, items),
         subgroups=summaries.subgroups(evidence.every_subgroup),
-        by=summaries.groups_by(items, by, seed),
+        by=summaries.groups_by(items, by),
         support=support_summary.support(own, of_test),
         weakest=weak,
         learning_curve=curves,

@@ -103,7 +103,7 @@ DECLARED: tuple[type, ...] = (
     ZeroWeightExperts,
 )
 #: Names that files of format 1 may hold, and those of today.
-_FORMER_NAMES = {"SilentFamily": "ZeroWeightExperts"}
+_FORMER_NAMES = {"SilentFamily": "ZeroWeightExperts", "Items": "MeasuredItems"}
 
 _BY_NAME: dict[str, Spec] = {
     spec.name: spec
