@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from hetcal.datasets import list_problems, make_problem
 from hetcal.datasets.problems import parts
 from hetcal.datasets.problems.alternatives import ALTERNATIVES
-from hetcal.datasets.problems.scaling import find_strength, predicted_power
+from hetcal.datasets.problems.scaling import predicted_power
 from hetcal.datasets.problems.strengths import STRENGTHS
 
 NULLS, ALTS = list_problems("null"), list_problems("alternative")
@@ -107,7 +107,9 @@ def test_each_half_has_its_own_problems_of_both_kinds():
         assert min(map(len, halves)) >= 16
         assert not halves[0] & halves[1]
         assert set.union(*halves) == set(list_problems(kind))
+    assert not set(NULLS) & set(ALTS)
     assert {make_problem(name, 30).n_classes for name in NULLS} >= {2, 3, 4, 5, 6, 8, 10}
+    assert len({make_problem(name, 30).description for name in NULLS + ALTS}) == len(NULLS + ALTS)
 
 
 def test_labels_of_a_group_depend_on_one_another():
@@ -133,12 +135,14 @@ def test_a_test_that_knows_the_direction_finds_it(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALTS)
 def test_every_alternative_is_to_scale(name):
-    assert STRENGTHS[name] == pytest.approx(find_strength(name), rel=0.02)
-    assert 0.92 <= share_found(name, 1000) <= 0.975
+    assert predicted_power(name, STRENGTHS[name]) == pytest.approx(0.95, abs=0.005)
+    assert 0.92 <= share_found(name, 500) <= 0.98
 
 
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="make_problem: name must be one of"):
         make_problem("nothing")
+    with pytest.raises(ValueError, match="n_samples must be at least 1; got 0"):
+        make_problem("steps", 0)
     with pytest.raises(ValueError, match="list_problems: half must be one of"):
         list_problems(half="both")

@@ -18,8 +18,6 @@ from scipy import special, stats
 from scipy.linalg import eigh_tridiagonal
 from scipy.sparse import csr_array
 
-__all__ = ["Draft", "Effect", "draw_labels", "shifted", "softmax", "table", "two", "uniforms"]
-
 N_NODES = 16
 _PPF: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "normal": special.ndtri,

@@ -65,6 +65,13 @@ class Problem:
         return _half(self.name)
 
     @property
+    def description(self) -> str:
+        """What is special about it, in a sentence."""
+        null = NULLS.get(self.name)
+        make = ALTERNATIVES[self.name].make if null is None else null[1]
+        return str(make.__doc__)
+
+    @property
     def n_classes(self) -> int:
         """K."""
         return self.y_proba.shape[1]
@@ -125,8 +132,8 @@ def list_problems(
     >>> list_problems("alternative", half="develop", n_classes=(3, 4))
     ['swap-of-three', 'class-shift-of-four']
     """
-    _require(kind is None or kind in KINDS, "list_problems", "kind", KINDS, kind)
-    _require(half is None or half in HALVES, "list_problems", "half", HALVES, half)
+    for what, given, known in (("kind", kind, KINDS), ("half", half, HALVES)):
+        _require(given in (None, *known), "list_problems", what, f"one of {known}", given)
     names = {"null": list(NULLS), "alternative": list(ALTERNATIVES)}
     chosen = [name for k in KINDS if kind in (None, k) for name in names[k]]
     return [
@@ -163,7 +170,7 @@ def make_problem(name: str, n_samples: int = 500, random_state=None) -> Problem:
     '0.009'
     """
     known = [*NULLS, *ALTERNATIVES]
-    _require(name in known, "make_problem", "name", known, name)
+    _require(name in known, "make_problem", "name", f"one of {known}", name)
     _require(n_samples >= 1, "make_problem", "n_samples", "at least 1", n_samples)
     seed = check_random_state(random_state).randint(2**31)
     return draw(name, n_samples, np.random.default_rng([zlib.crc32(name.encode()), seed]))
@@ -238,6 +245,6 @@ def _n_classes(name: str) -> int:
     return make_problem(name, 20, random_state=0).n_classes
 
 
-def _require(holds: bool, who: str, what: str, expected: object, got: object) -> None:
+def _require(holds: bool, who: str, what: str, expected: str, got: object) -> None:
     if not holds:
-        raise ValueError(f"{who}: {what} must be one of {expected}; got {got!r}.")
+        raise ValueError(f"{who}: {what} must be {expected}; got {got!r}.")
