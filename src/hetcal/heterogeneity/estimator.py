@@ -14,9 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import (
     MOST_FEATURES,
+    either,
     instance,
     is_array,
     labels,
+    list_of,
     number,
     numbers,
     one_of,
@@ -42,6 +44,7 @@ from hetcal.heterogeneity.neighborhood_means import MeasuredItems, neighborhood_
 from hetcal.heterogeneity.orthogonal_test import HeterogeneityTest, analyse
 from hetcal.heterogeneity.paper import balls_of_buckets, published_values
 from hetcal.heterogeneity.regions import Regions
+from hetcal.heterogeneity.residual_learners import LEARNERS
 from hetcal.heterogeneity.subgroups import report_groups, subgroups_of
 from hetcal.metrics.standard_errors import mean_and_error
 
@@ -77,7 +80,7 @@ def _features(value: Any) -> bool:
 @stored(
     {
         "n_null": optional(whole(0, 1_000_000)),
-        "learners": one_of("auto"),
+        "learners": either(one_of("auto"), list_of(one_of(*LEARNERS))),
         "classes_": labels,
         "n_features_in_": whole(1, MOST_FEATURES),
         "encoder_": instance(FeatureEncoder),
