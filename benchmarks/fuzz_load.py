@@ -130,7 +130,7 @@ def _small_ones(hetcal: Any) -> dict[str, Any]:
         "combined": similar(CombinedSimilarity(ForestProximity(4), RBFSimilarity())),
         "swc-hh": similar(ForestProximity(4), heterogeneity=hidden(**few)),
         "swc-hh-item": similar(
-            ForestProximity(4), heterogeneity=hidden(neighbourhoods="item", **few)
+            ForestProximity(4), heterogeneity=hidden(neighborhoods="item", **few)
         ),
         "hybrid": hetcal.HybridCalibrator(n_estimators=4),
         "hybrid-all": hetcal.HybridCalibrator(n_estimators=4),

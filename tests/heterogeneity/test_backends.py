@@ -22,8 +22,6 @@ from hetcal import (
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.kernels import forest_fit, parallel
 
-GROUPS = np.arange(100) // 2
-
 
 @pytest.fixture(scope="module")
 def data():
@@ -67,16 +65,9 @@ def tasks(monkeypatch):
         counted.append(len(arguments))
         return spread(function, arguments, n_jobs)
 
-    import hetcal.heterogeneity.local_models
-    import hetcal.heterogeneity.out_of_bag
     import hetcal.kernels.local_forests
 
-    for module in (
-        hetcal.heterogeneity.out_of_bag,
-        hetcal.heterogeneity.local_models,
-        hetcal.kernels.local_forests,
-        forest_fit,
-    ):
+    for module in (hetcal.kernels.local_forests, forest_fit):
         monkeypatch.setattr(module, "spread", counting)
     return counted
 
@@ -86,19 +77,10 @@ def numbers_of(hidden: HiddenHeterogeneity, P) -> list:
     return [hidden.frame(P), *means]
 
 
-@pytest.mark.parametrize(
-    ("options", "groups"),
-    [
-        ({"n_null": 3, "n_estimators": 4}, None),
-        ({"n_null": 2, "n_estimators": 2}, GROUPS),
-        ({"estimate": "paper", "n_estimators": 8}, None),
-    ],
-    ids=["out of bag", "groups", "paper"],
-)
-def test_hidden_heterogeneity(data, backend, tasks, options, groups):
+def test_hidden_heterogeneity(data, backend, tasks):
     def fitted():
-        hidden = HiddenHeterogeneity(neighbourhoods=None, radius=0.3, **options)
-        hidden.fit(data.X, data.y, y_proba=data.y_proba, groups=groups)
+        hidden = HiddenHeterogeneity(estimate="paper", radius=0.3, n_estimators=8)
+        hidden.fit(data.X, data.y, y_proba=data.y_proba)
         return numbers_of(hidden, data.y_proba[:20])
 
     alone = fitted()

@@ -9,7 +9,12 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.linear_model import LinearRegression
 
+from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity import heterogeneity_test
+from hetcal.heterogeneity.dictionary import Dictionary
+from hetcal.heterogeneity.feature_columns import FeatureColumns
+from hetcal.heterogeneity.functions_of_p import label_free_spaces, log_odds
+from hetcal.heterogeneity.residual_learners import LEARNERS, Task
 
 DRAWS, MOST = 10, 3  # 5 % of 10 draws; four rejections or more have a chance of .001
 
@@ -262,3 +267,25 @@ def test_learners_must_be_known():
         heterogeneity_test(X, y, y_proba=P, learners=["magic"])
     with pytest.raises(ValueError, match="needs X of the labelled items"):
         heterogeneity_test(None, y, y_proba=P)
+
+
+@pytest.mark.parametrize("learner", ["linear", "boosting"])
+def test_an_items_own_label_does_not_reach_its_direction(learner):
+    X, y, P, _ = hidden(lambda X: X[:, 1], n=150, d=3)
+
+    def directions(codes):
+        items = CalibrationSet.check(X, codes, y_proba=P, caller="test")
+        _, space = label_free_spaces(items)
+        odds = log_odds(items.scores.log_proba)
+        dictionary = Dictionary(FeatureColumns.read(X), odds, space.share_left)
+        residuals = space.residual(items.onehot[:, 1:])
+        folds = Folds.make(150, 3, seed=0)
+        return LEARNERS[learner](Task(residuals, folds, np.ones(150), dictionary, odds, space, []))
+
+    before = directions(y)
+    for row in (4, 50):
+        flipped = y.copy()
+        flipped[row] = 1 - y[row]
+        after = directions(flipped)
+        np.testing.assert_allclose(after[row], before[row], atol=1e-9)
+        assert not np.allclose(after, before, atol=1e-6)

@@ -74,7 +74,7 @@ def test_shared_neighbourhoods_stay_close_and_lose_the_order():
     model = paper_classifier("SVM").fit(split.X_train, split.y_train)
     P = model.predict_proba(split.X_cal)
     P_test = model.predict_proba(split.X_test)
-    shared = HiddenHeterogeneity(estimate="paper", neighbourhoods="net")
+    shared = HiddenHeterogeneity(estimate="paper", neighborhoods="net")
     shared.fit(split.X_cal, split.y_cal, y_proba=P)
     hh = shared.score_samples(P_test)
     assert hh.mean() == pytest.approx(0.1305, abs=0.005)

@@ -1,4 +1,4 @@
-"""Size and power with few draws; benchmarks/hh_size_power.py is the full simulation."""
+"""Size and power with few draws; benchmarks/heterogeneity_test.py is the full simulation."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from hetcal.heterogeneity import HiddenHeterogeneity
 
 
 def fit(data, **options):
-    options = {"n_estimators": 10, "n_null": 19} | options
     return HiddenHeterogeneity(**options).fit(data.X, data.y, y_proba=data.y_proba)
 
 
@@ -32,7 +31,7 @@ def test_size_at_a_true_null(K, miscalibration):
         )
         hidden = fit(data, radius="auto")
         alarms += hidden.p_value_ <= 0.05
-        found += bool((hidden.cells_["q_value"] <= 0.05).any())
+        found += bool((hidden.regions_["q_value"] <= 0.05).any())
         hh_local.append(hidden.hh_local_mean_)
     # 5 % of 40 is 2; six or more have a probability of 1.4 %.
     assert alarms <= 5
@@ -45,7 +44,7 @@ def test_power_and_the_value_itself():
     n_sets, found, gap = 20, 0, []
     for seed in range(n_sets):
         data = make_hidden_heterogeneity(1000, heterogeneity=0.7, random_state=seed)
-        hidden = fit(data, n_estimators=50)
+        hidden = fit(data)
         found += hidden.p_value_ <= 0.05
         gap.append(hidden.hh_local_mean_ - data.true_local_gain)
     assert found >= 15

@@ -49,7 +49,7 @@ def _kinds() -> dict:
         "combined": similar(CombinedSimilarity(ForestProximity(8), RBFSimilarity())),
         "swc-hh": similar(ForestProximity(8), heterogeneity=hidden(n_null=3, **_HIDDEN)),
         "swc-hh-item": similar(
-            ForestProximity(8), heterogeneity=hidden(neighbourhoods="item", n_null=3, **_HIDDEN)
+            ForestProximity(8), heterogeneity=hidden(neighborhoods="item", n_null=3, **_HIDDEN)
         ),
         "swc-hh-paper": similar(
             ForestProximity(8), heterogeneity=hidden(estimate="paper", **_HIDDEN)

@@ -57,7 +57,7 @@ def assembled(
         ],
         hidden=summaries.hidden(evidence, items),
         subgroups=summaries.subgroups(evidence.every_subgroup),
-        by=summaries.groups_by(items, request.by, request.random_state),
+        by=summaries.groups_by(items, request.by),
         support=support_summary.support(own, of_test),
         weakest=weak,
         learning_curve=curves,

@@ -31,9 +31,8 @@ from hetcal.diagnosis import candidates
 from hetcal.diagnosis.dependence import Dependence, find_dependence
 from hetcal.diagnosis.splits import nested_parts
 from hetcal.heterogeneity import HiddenHeterogeneity
-from hetcal.heterogeneity.direction import score_terms
-from hetcal.heterogeneity.global_map import CrossFittedMap
-from hetcal.heterogeneity.null import draw_labels, null_p_values
+from hetcal.heterogeneity.average_test import average_p_value
+from hetcal.heterogeneity.functions_of_p import fit_global
 from hetcal.heterogeneity.subgroups import COLUMNS, subgroups_of
 from hetcal.metrics.scores import brier_losses
 from hetcal.metrics.standard_errors import mean_and_error
@@ -41,12 +40,8 @@ from hetcal.metrics.standard_errors import mean_and_error
 Z95, ONE_SIDED_95 = 1.96, 1.645
 N_STEPS = 7
 _N_FOLDS = 5
-# More items than this are not needed to see a gain of two per cent, and take too long; of wide data
-# with many classes fewer, by items x features x classes.
-_HETEROGENEITY_ITEMS, _FEWEST_ITEMS, _HETEROGENEITY_COST = 2000, 500, 600_000
+_HETEROGENEITY_ITEMS = 200_000  # more are not needed to see any gain that matters
 _RULE_FEATURES = 200  # rules over more columns (pixels, say) take long and cannot be read
-_TREES_PER_NEIGHBOURHOOD = 20
-_MANY_ITEMS, _NULL_DRAWS, _NULL_DRAWS_OF_MANY = 1000, 39, 19
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ class Potential:
     def towards(cls, direction: Matrix, of: Matrix, items: CalibrationSet) -> Potential:
         """Measure the direction from the predictions ``of``, which the labels are drawn from."""
         weight = items.weights / items.weights.mean()
-        terms, variances = score_terms(items.onehot - of, direction, of, weight)
+        terms, variances = _score_terms(items.onehot - of, direction, of, weight)
         if items.groups is not None:
             terms = np.bincount(items.groups, terms).astype(np.float64)
         # Probabilities of exactly 0 and 1 announce no variance at all; the terms show it then.
@@ -88,6 +83,11 @@ class Potential:
         if variance == 0 or squares == 0:
             return cls(0.0, float(brier_losses(of, items.codes) @ weight) / items.n_items**2)
         return cls(float(terms.sum()) / variance**0.5, variance / squares / items.n_items)
+
+    @classmethod
+    def of_test(cls, p_value: float, unit: float) -> Potential:
+        """Take z from a test, which knows what it has fitted; the plain z does not."""
+        return cls(float(-ndtri(np.clip(p_value, 1e-300, 0.999))), unit)
 
     @property
     def most(self) -> float:
@@ -235,12 +235,8 @@ def measure(
 
     begin("looking for hidden heterogeneity")
     hidden, hidden_rows = _hidden_heterogeneity(items, random_state, n_jobs)
-    # The test's own p-value knows that the global map was fitted; the plain z does not.
-    local = Potential(
-        float(-ndtri(np.clip(hidden.p_value_, 1e-300, 0.999))),
-        Potential.towards(voted - flexible, flexible, items).unit
-        * (items.n_items / hidden_rows.shape[0]),
-    )
+    unit = Potential.towards(voted - flexible, flexible, items).unit
+    local = Potential.of_test(hidden.p_value_, unit * (items.n_items / hidden_rows.shape[0]))
 
     begin("naming sub-populations")
     found = _subgroups(items, random_state)
@@ -328,34 +324,18 @@ def shared_folds(items: CalibrationSet, random_state: int) -> Folds:
 def _right_on_average(items: CalibrationSet, random_state: int) -> tuple[Matrix, Potential, float]:
     """Test that the probabilities are right on average.
 
-    The direction is that of a cross-fitted flexible map. Labels drawn from the probabilities show
-    what the search finds where all is right.
-
     Returns
     -------
     mapped : ndarray of shape (n, K)
-        The flexible map's out-of-sample predictions.
+        The best global map.
     potential : Potential
         What a global map could gain.
     p_value : float
     """
-    rng = np.random.default_rng([random_state, 2])
-    log_proba = items.scores.log_proba
-    folds = shared_folds(items, random_state)
-    observed = CrossFittedMap(log_proba, items.codes, items.weights, folds)
-    null = observed.of_the_identity(log_proba)
-
-    def potential(mapped: Matrix, codes: Rows) -> Potential:
-        P = items.proba
-        return Potential.towards(mapped - P, P, items.with_codes(codes))
-
-    found = potential(observed.proba, items.codes)
-    drawn = [
-        potential(null.refit(codes), codes).z
-        for codes in draw_labels(null.fitted, _NULL_DRAWS, rng)
-    ]
-    p_value = null_p_values(np.array([found.z]), np.array([drawn]))[0]
-    return observed.proba, found, float(p_value)
+    mapped = fit_global(items).proba
+    p_value = average_p_value(items, [random_state, 2])
+    unit = Potential.towards(mapped - items.proba, items.proba, items).unit
+    return mapped, Potential.of_test(p_value, unit), p_value
 
 
 def _fitted_hybrid(
@@ -394,21 +374,27 @@ def _hidden_heterogeneity(
     items: CalibrationSet, random_state: int, n_jobs: int | None
 ) -> tuple[HiddenHeterogeneity, Rows]:
     """Return the estimator, fitted to all items or a part of very many, and which they are."""
-    affordable = _HETEROGENEITY_COST // (items.features().shape[1] * items.n_classes)
-    n = min(items.n_items, int(np.clip(affordable, _FEWEST_ITEMS, _HETEROGENEITY_ITEMS)))
     rows: Rows = np.arange(items.n_items)
-    if n < items.n_items:
-        (rows,) = nested_parts(items, rows, [n], random_state)
+    if items.n_items > _HETEROGENEITY_ITEMS:
+        (rows,) = nested_parts(items, rows, [_HETEROGENEITY_ITEMS], random_state)
     hidden = HiddenHeterogeneity(
         radius="auto",
-        n_estimators=_TREES_PER_NEIGHBOURHOOD,
-        neighbourhoods=None if items.classes.shape[0] == 2 else "overlap",
-        n_null=_NULL_DRAWS if n <= _MANY_ITEMS <= affordable else _NULL_DRAWS_OF_MANY,
+        neighborhoods=None if items.classes.shape[0] == 2 else "overlap",
         classes=items.classes,
         random_state=random_state,
         n_jobs=n_jobs,
     )
     return hidden.fit_set(items.take(rows)), rows
+
+
+def _score_terms(
+    residuals: Matrix, direction: Matrix, of: Matrix, weight: Matrix
+) -> tuple[Matrix, Matrix]:
+    """Return each item's term of the score statistic, and its variance under ``of``."""
+    terms = weight * np.einsum("ij,ij->i", residuals, direction)
+    mean = np.einsum("ij,ij->i", of, direction)
+    variances = weight**2 * (np.einsum("ij,ij,ij->i", of, direction, direction) - mean**2)
+    return terms, np.maximum(variances, 0.0)
 
 
 def _mean(loss: Matrix, items: CalibrationSet) -> float:

@@ -170,7 +170,7 @@ def subgroups(table: pd.DataFrame) -> list[findings.Subgroup]:
 
 
 def groups_by(
-    items: CalibrationSet, by: str | Sequence[str] | Mapping[str, Any] | None, seed: int
+    items: CalibrationSet, by: str | Sequence[str] | Mapping[str, Any] | None
 ) -> list[findings.Subgroup]:
     """Return the groups that columns form: columns of X by name, or given with their values."""
     if by is None or len(by) == 0:
@@ -178,17 +178,7 @@ def groups_by(
     table: Any = items.X
     if isinstance(by, Mapping):
         table, by = pd.DataFrame({str(name): np.asarray(v) for name, v in by.items()}), list(by)
-    found = report_groups(
-        table,
-        items.codes,
-        items.proba,
-        items.classes,
-        by,
-        sample_weight=items.weights,
-        groups=items.groups,
-        random_state=seed,
-    )
-    return subgroups(found)
+    return subgroups(report_groups(items, table, by))
 
 
 def cost(

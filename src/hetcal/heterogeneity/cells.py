@@ -20,7 +20,6 @@ from hetcal.kernels.neighbourhoods import (
 Indexes = NDArray[np.int64]
 
 NET_STEPS = 10  # a cell's leader is at most radius / 10 away
-NULL_STEPS = 2  # the null's mean changes slowly: radius / 2 is near enough
 OVERLAP = 0.9
 _AUTO_RADII = (0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
 _AUTO_NEIGHBOURS, _AUTO_SHARE = 50, 0.9
@@ -110,25 +109,9 @@ def net_of_cells(P: Matrix, radius: float, kind: str) -> Balls:
     return balls
 
 
-def null_cells(P: Matrix, radius: float) -> Balls:
-    """Return a coarser net, half a radius wide, on which the null's mean is computed."""
-    return Balls.around(simplex_net(P, radius / NULL_STEPS), P, radius)
-
-
 def nearest_cell(balls: Balls, P: Matrix, spacing: float) -> Indexes:
     """Return the nearest centre of each prediction, -1 where none lies within ``spacing``."""
     return nearest_leader(balls.centres, P, spacing)
-
-
-def smoothing_weights(centres: Matrix, at: Matrix, radius: float) -> Matrix:
-    """Return the weights with which values at ``centres`` are averaged ``at`` points.
-
-    Rows sum to one. Gaussian in Hellinger distance with a quarter of the radius as its width.
-    """
-    affinity = np.clip(np.sqrt(at) @ np.sqrt(centres).T, 0.0, 1.0)
-    exponent = -(1.0 - affinity) / (2 * (radius / 4) ** 2)
-    weights = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def auto_radius(P: Matrix) -> float:

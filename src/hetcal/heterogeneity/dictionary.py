@@ -8,6 +8,7 @@ under the null show how large the largest of them is by chance.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -98,6 +99,15 @@ class Dictionary:
 
     def __len__(self) -> int:
         return len(self.directions)
+
+    def take(self, rows: NDArray[np.int64]) -> Dictionary:
+        """Return the same directions of some items."""
+        part = copy(self)
+        part.columns, part.scores = self.columns.take(rows), self.scores[rows]
+        part._bent, part._slopes = self._bent[rows], self._slopes[rows]
+        part.by = None if self.by is None else self.by.take(rows)
+        part._by_scores = self._by_scores[rows]
+        return part
 
     # -- making --------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,58 +11,100 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._threads import ThreadSafe
-from hetcal._typing import Matrix
-from hetcal._validation.frames import TablesAsColumns
-from hetcal.data import CalibrationSet, Folds
-from hetcal.heterogeneity import out_of_bag
-from hetcal.heterogeneity.cells import (
-    NET_STEPS,
-    Balls,
-    auto_radius,
-    nearest_cell,
-    net_of_cells,
-    null_cells,
+from hetcal._stored import expect, stored
+from hetcal._stored.fields import (
+    MOST_FEATURES,
+    either,
+    instance,
+    is_array,
+    labels,
+    list_of,
+    number,
+    numbers,
+    one_of,
+    optional,
+    probabilities,
+    table,
+    whole,
 )
-from hetcal.heterogeneity.global_map import CrossFittedMap
+from hetcal._threads import ThreadSafe
+from hetcal._typing import Matrix, Vector
+from hetcal._validation import FeatureEncoder
+from hetcal._validation.frames import TablesAsColumns
+from hetcal.data import CalibrationSet
+from hetcal.heterogeneity.cells import NET_STEPS, Balls, auto_radius, nearest_cell, net_of_cells
 from hetcal.heterogeneity.inputs import (
     check_items,
     check_parameters,
     check_predictions,
-    items_of,
     same_items,
     seed_of,
 )
-from hetcal.heterogeneity.local_models import LocalModels, neighbourhoods_done
-from hetcal.heterogeneity.null import adjusted_among, benjamini_hochberg
+from hetcal.heterogeneity.neighborhood_means import MeasuredItems, neighborhood_means
+from hetcal.heterogeneity.orthogonal_test import HeterogeneityTest, analyse
 from hetcal.heterogeneity.paper import balls_of_buckets, published_values
-from hetcal.heterogeneity.subgroups import find_subgroups, report_groups
-from hetcal.kernels.simplex import log_probabilities, zero_floor
+from hetcal.heterogeneity.regions import Regions
+from hetcal.heterogeneity.residual_learners import LEARNERS
+from hetcal.heterogeneity.subgroups import report_groups, subgroups_of
+from hetcal.metrics.standard_errors import mean_and_error
 
-_TREES = {"oob": 50, "paper": 100}  # as the paper's text says, and as its code does
+LEAST_DRAWS = 99
+_TREES = 100  # as the published code has it
 _EVERYWHERE = 2.0  # no two predictions are further apart
 _LARGEST = 1e30
+_MOST_TREES = 10_000
+_MOST_GROWN = 100_000_000  # trees times items of one local forest: some seconds
+_BYTES_PER_MEMBER = 48  # lists of items, their concatenation and its sorting
+_CELLS_AT_ONCE = 64
+_UNKNOWN = number(may_miss=True)
+_OF_REGION = ["hh_local_low", "p_value", "q_value"]
+_COLUMNS = [
+    "hh",
+    "hh_raw",
+    "hh_global",
+    "hh_local",
+    "hh_local_low",
+    "standard_error",
+    "p_value",
+    "q_value",
+    "n_neighbors",
+    "status",
+]
 
 
-@dataclass(frozen=True)
-class HeterogeneityTest:
-    """The test of the whole set: that a global map can repair everything.
-
-    Attributes
-    ----------
-    statistic : float
-        Studentised score statistic; about standard normal when nothing is hidden.
-    p_value : float
-        Probability of a statistic this large or larger when P(y | x) = h(p) for some h.
-    n_null : int
-        Draws that the p-value rests on.
-    """
-
-    statistic: float
-    p_value: float
-    n_null: int
+def _features(value: Any) -> bool:
+    """Take the features as they were given: numbers, of which some may be missing."""
+    return is_array(value, "f", (None, None)) and not np.isinf(value).any()
 
 
+@stored(
+    {
+        "n_null": optional(whole(0, 1_000_000)),
+        "learners": either(one_of("auto"), list_of(one_of(*LEARNERS))),
+        "classes_": labels,
+        "n_features_in_": whole(1, MOST_FEATURES),
+        "encoder_": instance(FeatureEncoder),
+        "radius_": number(0, 1),
+        "cells_": table,
+        "regions_": optional(table),
+        "covered_": number(0, 1 + 1e-9),
+        "hh_mean_": _UNKNOWN,
+        "hh_global_mean_": _UNKNOWN,
+        "hh_local_mean_": _UNKNOWN,
+        "hh_local_low_": _UNKNOWN,
+        "standard_error_": _UNKNOWN,
+        "statistic_": _UNKNOWN,
+        "p_value_": _UNKNOWN,
+        "_seed": whole(0, 2**32 - 1),
+        "_n_trees": whole(1, _MOST_TREES),
+        "_items": instance(MeasuredItems),
+        "_table": optional(_features),
+        "_centres": optional(probabilities(None, None)),
+        "_edges": optional(numbers(None)),
+    },
+    may_lack=("cells_", "covered_", "encoder_"),
+    derived={"_X": None, "_balls": None, "test_": None},
+)
 class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
     r"""How much a classifier's probabilities hide, near each probability vector.
 
@@ -73,58 +114,66 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
 
     .. math:: HH(p) = \mathrm{Brier}_U(f) - \mathrm{Brier}_U(g) .
 
-    It has two parts: what a global map :math:`p_g = h(p)` repairs, :math:`\mathrm{Brier}_U(f) -
-    \mathrm{Brier}_U(p_g)`, and what only a local one can, :math:`\mathrm{Brier}_U(p_g) -
-    \mathrm{Brier}_U(g)`. Large ``hh_local`` calls for similarity-based calibration.
+    It has two parts: what the best global map h(p) repairs, :math:`\mathrm{Brier}_U(f) -
+    \mathrm{Brier}_U(h)`, and what only a local one can, :math:`\mathrm{Brier}_U(h) -
+    \mathrm{Brier}_U(g)`, whose mean over all p is the *grouping loss* for an ideal g. Large
+    ``hh_local`` calls for similarity-based calibration.
 
     Parameters
     ----------
-    estimate : {"oob", "paper"}, default="oob"
-        ``"oob"``: g is scored out of bag, p_g is cross-fitted, and what pure noise would
-        give is taken off, so that the value is 0 on average when nothing is hidden. ``"paper"``:
-        Algorithm 1 of [1]_ as published in code; g is scored on the items it was grown on, so that
-        noise gives positive values.
+    estimate : {"orthogonal", "paper"}, default="orthogonal"
+        ``"orthogonal"``: h is any function of p, g = h + d with d learned from the residuals on
+        other folds (:func:`hetcal.heterogeneity.heterogeneity_test`), so that the value is about 0
+        when nothing is hidden. ``"paper"``: Algorithm 1 of [1]_ as published in code; g is scored
+        on the items it was grown on, so that noise gives positive values.
     radius : float or "auto", default=0.1
         Hellinger radius of the neighbourhoods; small radii leave few neighbours, large ones mix
         different p. ``"auto"``: the first of 0.1, 0.15, 0.2, 0.3, 0.5, 1 at which nine of ten
         calibration items have at least 50 neighbours (or half of all items).
+    learners : "auto" or list, default="auto"
+        Learners of residuals, as in :func:`hetcal.heterogeneity.heterogeneity_test`.
     n_estimators : int, optional
-        Trees per neighbourhood; None: 50 for ``"oob"``, 100 for ``"paper"``.
-    local_model : classifier, optional
-        Any scikit-learn classifier, cross-fitted within each neighbourhood instead of the forests
-        (five folds). Slow: five fits per neighbourhood and null draw. Only for ``"oob"``.
-    neighbourhoods : {None, "net", "overlap", "item"}, default=None
+        Trees per neighbourhood of ``"paper"``; None: 100.
+    neighborhoods : {None, "net", "overlap", "item"}, default=None
         How neighbourhoods are shared. ``"net"``: balls around a net of calibration probabilities, a
         tenth of the radius apart; a prediction is served by its nearest centre. ``"overlap"``: of
         these, balls with nine of ten items in common are merged (fewer cells, for many classes).
         ``"item"``: every prediction has its own ball. None: ``"net"``; for ``"paper"`` the
         published code's cache on three decimals, which depends on the order of the items.
-    n_null : int, default=39
-        Draws of labels from the global map: they give the null's mean and the p-values. From 199 on
-        p-values are ranks; below, Student's distribution is used. 0: no correction, no p-values.
+    n_null : int, optional
+        None: as many draws under the null as the tests can afford. Fewer than 99: no tests, hence
+        no p-values and bounds of 0, which saves time where only the values are wanted.
     min_neighbors : int, default=20
         Below, a neighbourhood has the status "too few neighbours" and no value.
     classes : array-like of shape (K,), optional
         The classes in the column order of ``y_proba``.
     random_state : int, RandomState or None, default=0
-        Seed of forests, folds and draws.
+        Seed of folds and draws, and of the published forests.
     n_jobs : int, optional
-        Threads over neighbourhoods; -1 for all cores. Where :func:`joblib.parallel_config` names a
-        backend of other processes (loky, dask, ray), its workers instead. The result does not
-        depend on it.
+        Threads over the neighbourhoods of ``"paper"``; -1 for all cores. Where
+        :func:`joblib.parallel_config` names a backend of other processes (loky, dask, ray), its
+        workers instead. The result does not depend on it.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
     radius_ : float
-    hh_mean_, hh_global_mean_, hh_local_mean_ : float
-        Means over the calibration items, each with the value of its cell. NaN for ``"paper"``.
+    test_ : HeterogeneityTest
+        The test of the whole set, see :meth:`test`.
+    statistic_, p_value_ : float
+        Of this test.
+    hh_global_mean_, hh_local_mean_, hh_mean_ : float
+        Means over all calibration items of the gain in squared error from f to h, from h to g, and
+        from f to g. NaN for ``"paper"``.
+    hh_local_low_ : float
+        One-sided 95 % lower bound on the grouping loss.
     standard_error_ : float
         Of ``hh_mean_``.
-    statistic_, p_value_ : float
-        The test of the whole set, see :meth:`test`.
     cells_ : DataFrame
         The columns of :meth:`frame`, one row per cell of the net.
+    regions_ : DataFrame
+        Test and bound in up to five disjoint regions of p: ``from``, ``to`` (of the second of two
+        classes, or of the largest probability), ``n``, ``hh_local_low``, ``p_value``, ``q_value``.
     covered_ : float
         Share of the calibration items (by weight) whose cell has a value.
 
@@ -150,12 +199,12 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
     def __init__(
         self,
         *,
-        estimate: str = "oob",
+        estimate: str = "orthogonal",
         radius: float | str = 0.1,
+        learners: Any = "auto",
         n_estimators: int | None = None,
-        local_model: Any = None,
-        neighbourhoods: str | None = None,
-        n_null: int = 39,
+        neighborhoods: str | None = None,
+        n_null: int | None = None,
         min_neighbors: int = 20,
         classes: Any = None,
         random_state: Any = 0,
@@ -163,9 +212,9 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
     ):
         self.estimate = estimate
         self.radius = radius
+        self.learners = learners
         self.n_estimators = n_estimators
-        self.local_model = local_model
-        self.neighbourhoods = neighbourhoods
+        self.neighborhoods = neighborhoods
         self.n_null = n_null
         self.min_neighbors = min_neighbors
         self.classes = classes
@@ -187,19 +236,19 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         Parameters
         ----------
         X : array-like or table of shape (n, d)
-            Features. Categorical columns are encoded, missing numbers filled with the median.
+            Features: numbers, levels, missing values; for ``"paper"`` levels are encoded and
+            missing numbers filled with the median.
         y : array-like of shape (n,)
             Observed labels.
         y_proba, logits : array-like of shape (n, K)
             The classifier's output on these items: exactly one of the two. It must not have been
             trained on them.
         sample_weight : array-like of shape (n,), optional
-            Weights of the items in the global map, in all averages and in the tests. Forests count
-            items. Items of weight 0 are left out.
+            Weights of the items everywhere but in the forests of ``"paper"``, which count items.
+            Items of weight 0 are left out.
         groups : array-like of shape (n,) or (n, n_columns), optional
             Items that belong together (one patient, one document). Nothing is then predicted from
-            the item's own group: local models are cross-fitted by group, and tests and errors count
-            groups.
+            the item's own group: folds keep groups whole, and tests and errors count groups.
 
         Returns
         -------
@@ -223,25 +272,19 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         calibration = calibration.with_positive_weight()
         self.classes_ = calibration.classes
         self._table = calibration.X
-        self._items = items = items_of(calibration)
-        self.encoder_ = calibration.encoder("impute")
-        # Huge values keep their sign, which is all that a split needs.
-        features = np.clip(calibration.features("impute"), -_LARGEST, _LARGEST)
-        self._X = features.astype(np.float32)
-        self.n_features_in_ = self.encoder_.n_features_in_
-        self.radius_ = auto_radius(items.P) if self.radius == "auto" else float(self.radius)
         self._seed = seed_of(self.random_state)
-        self._n_trees = self.n_estimators or _TREES[self.estimate]
-        shared = self.neighbourhoods in ("net", "overlap") or (
-            self.estimate == "oob" and self.neighbourhoods is None
+        self._n_trees = self.n_estimators or _TREES
+        P = calibration.proba
+        self.radius_ = auto_radius(P) if self.radius == "auto" else float(self.radius)
+        shared = self.neighborhoods in ("net", "overlap") or (
+            self.estimate == "orthogonal" and self.neighborhoods is None
         )
-        self._balls = (
-            net_of_cells(items.P, self.radius_, self.neighbourhoods or "net") if shared else None
-        )
+        self._balls = net_of_cells(P, self.radius_, self.neighborhoods or "net") if shared else None
+        self._centres = None if self._balls is None else self._balls.centres
         if self.estimate == "paper":
-            self._fit_paper()
+            self._fit_paper(calibration)
         else:
-            self._fit_out_of_bag()
+            self._fit_orthogonal(calibration)
         return self
 
     def score_samples(self, y_proba: Any = None, *, logits: Any = None) -> NDArray[np.float64]:
@@ -271,35 +314,36 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         DataFrame
             One row per prediction, with columns
 
-            - ``hh``: hidden heterogeneity, ``hh_raw - null_mean`` (``"paper"``: the published
-              value);
-            - ``hh_raw``: the improvement in Brier score as measured;
-            - ``null_mean``: what the same measurement gives on average when nothing is hidden;
+            - ``hh``: hidden heterogeneity, the mean gain of the calibration items nearby from f to
+              g (``"paper"``: the published value);
+            - ``hh_raw``: the same (``"paper"``: before it is cut off at 0);
             - ``hh_global``, ``hh_local``: the parts that a global map, and only a local one, can
               repair; their sum is ``hh``;
+            - ``hh_local_low``: one-sided 95 % lower bound on the grouping loss in the region of
+              p that the prediction lies in (``regions_``); 0 where the region's test does not
+              reject;
             - ``standard_error``: of ``hh``;
-            - ``p_value``: of the test that nothing is hidden in this neighbourhood (P(y | x) =
-              h(p));
-            - ``q_value``: the same, adjusted for the number of cells (Benjamini-Hochberg): cells
-              with ``q_value`` below 0.05 contain at most 5 % false alarms on average;
+            - ``p_value``: of the test that nothing is hidden in the region (P(y | x) = h(p));
+            - ``q_value``: the same, adjusted for the number of regions (Benjamini-Hochberg):
+              regions with ``q_value`` below 0.05 contain at most 5 % false alarms on average;
             - ``n_neighbors``: calibration items in the neighbourhood;
             - ``status``: "ok", "too few neighbours", "one class", "no neighbours" ("paper" also "no
               out-of-bag score").
         """
         check_is_fitted(self, "radius_")
         P = check_predictions(y_proba, logits, self.classes_)
-        if self.estimate == "paper" and self.neighbourhoods is None:
+        if self.estimate == "paper" and self.neighborhoods is None:
             balls, bucket = balls_of_buckets(self._items.P, P, self.radius_)
             return self._published(balls).take(bucket).reset_index(drop=True)
         if self._balls is None:
             return self._own_balls(P)
         cell = nearest_cell(self._balls, P, self._reach())
-        table = self.cells_.take(np.maximum(cell, 0)).reset_index(drop=True)
+        found = self.cells_.take(np.maximum(cell, 0)).reset_index(drop=True)
         lonely = np.flatnonzero(cell < 0)
         if len(lonely):
             own = self._own_balls(P[lonely]).set_index(lonely)
-            table = pd.concat([table[cell >= 0], own]).sort_index()
-        return table
+            found = pd.concat([found[cell >= 0], own]).sort_index()
+        return self._with_region(found, P)
 
     def test(self) -> HeterogeneityTest:
         """Return the test of the whole set: that a global map can repair everything."""
@@ -307,9 +351,14 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         if self.estimate == "paper":
             raise ValueError(
                 "HiddenHeterogeneity(estimate='paper') has no test: the published value is "
-                "positive for pure noise too. Use estimate='oob'."
+                "positive for pure noise too. Use estimate='orthogonal'."
             )
-        return HeterogeneityTest(self.statistic_, self.p_value_, int(self.n_null))
+        if self.test_ is None:
+            raise ValueError(
+                "HiddenHeterogeneity.test: this estimator was loaded from a file, which keeps "
+                "p_value_ and statistic_ only. Fit it again for the whole test."
+            )
+        return self.test_
 
     def subgroups(
         self,
@@ -357,28 +406,13 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         """
         check_is_fitted(self, "radius_")
         if y is not None:
-            given = check_items(X, y, y_proba, None, classes=self.classes_, groups=groups)
-            table, items = given.X, items_of(given)
+            items = check_items(X, y, y_proba, None, classes=self.classes_, groups=groups)
         else:
-            table, items = same_items(self._table, self._items, X, y_proba)
+            items = same_items(self._table, self._items, self.classes_, X, y_proba)
         if by is not None:
-            return report_groups(
-                table,
-                items.codes,
-                items.P,
-                self.classes_,
-                by,
-                sample_weight=items.weight,
-                groups=items.groups,
-                random_state=self._seed,
-            )
-        return find_subgroups(
-            table,
-            self.classes_[items.codes],
-            y_proba=items.P,
-            classes=self.classes_,
-            sample_weight=items.weight,
-            groups=items.groups,
+            return report_groups(items, items.X, by)
+        return subgroups_of(
+            items,
             max_conditions=max_conditions,
             max_subgroups=max_subgroups,
             min_count=min_count,
@@ -388,85 +422,73 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
 
     # -- fitting ---------------------------------------------------------------------------------
 
-    def _fit_paper(self) -> None:
-        self.hh_mean_ = self.hh_global_mean_ = self.hh_local_mean_ = np.nan
+    def _keep(self, calibration: CalibrationSet, gains: Matrix | None) -> None:
+        weight = calibration.weights / calibration.weights.mean()
+        self._items = MeasuredItems(
+            calibration.proba, calibration.codes, weight, calibration.groups, gains
+        )
+        self.n_features_in_ = int(np.shape(calibration.X)[1])
+
+    def _fit_paper(self, calibration: CalibrationSet) -> None:
+        self._keep(calibration, None)
+        self.encoder_ = calibration.encoder("impute")
+        self._X: Any = _as_forests_see(calibration.features("impute"))
+        self.hh_mean_ = self.hh_global_mean_ = self.hh_local_mean_ = self.hh_local_low_ = np.nan
         self.standard_error_ = self.statistic_ = self.p_value_ = np.nan
+        self.test_: HeterogeneityTest | None = None
+        self._edges: Vector | None = None
+        self.regions_: pd.DataFrame | None = None
         if self._balls is not None:
             self.cells_ = self._published(self._balls)
 
-    def _fit_out_of_bag(self) -> None:
-        items, seed = self._items, self._seed
-        log_proba = log_probabilities(items.P, zero_floor(items.P))
-        folds = Folds.make(len(items.codes), 5, seed=[seed, 0], groups=items.groups)
-        self._map = CrossFittedMap(log_proba, items.codes, items.weight, folds)
-        apart = None if items.groups is None else folds.number
-        self._models = LocalModels(
-            self._X,
-            items.P,
-            self._n_trees,
-            self.local_model,
-            folds.number if self.local_model is not None else apart,
-            seed,
-            self.n_jobs,
+    def _fit_orthogonal(self, calibration: CalibrationSet) -> None:
+        found = analyse(
+            calibration,
+            learners=self.learners,
+            random_state=self._seed,
+            with_tests=self.n_null is None or self.n_null >= LEAST_DRAWS,
+            with_regions=True,
         )
-        self._draws = out_of_bag.NullDraws(
-            items,
-            np.hstack([self._X, log_proba]).astype(np.float32),
-            self._map,
-            n_null=int(self.n_null),
-            fold=apart,
-            seed=seed,
-            n_jobs=self.n_jobs,
-        )
-        self._null_means = out_of_bag.NullMeans.simulate(
-            items,
-            null_cells(items.P, self.radius_),
-            self._models,
-            self._draws,
-            self.min_neighbors,
-        )
-        self.statistic_, self.p_value_ = out_of_bag.whole_set_test(items, self._draws)
+        self._keep(calibration, found.gains)
+        self._X, self.test_ = None, found.test
+        self._edges, self.regions_ = found.regions.edges, found.by_region
+        self.statistic_, self.p_value_ = found.test.statistic, found.test.p_value
+        self.hh_local_low_ = found.test.grouping_loss_low
+        items = self._items
+        means, _ = mean_and_error(found.gains.T, items.weight)
+        self.hh_global_mean_, self.hh_local_mean_ = map(float, means)
+        both = mean_and_error(found.gains.sum(axis=1), items.weight, items.groups)
+        self.hh_mean_, self.standard_error_ = map(float, both)
         self._fit_cells()
 
     def _fit_cells(self) -> None:
-        """Measure the net, and take means over the items, each with the value of its cell."""
-        items = self._items
-        balls = self._balls
+        items, balls = self._items, self._balls
         if balls is None:
             balls = Balls.around(np.unique(items.P, axis=0), items.P, self.radius_)
-        self.cells_, gain = self._measure(balls)
-        self.cells_["q_value"] = benjamini_hochberg(self.cells_["p_value"].to_numpy())
-        # Every item has a cell (merged ones may lie far away); where it has no value, the item does
-        # not count.
+        self.cells_ = self._with_region(self._measured(balls), balls.centres)
+        # Every item has a cell (merged ones may lie far away).
         cell = nearest_cell(balls, items.P, _EVERYWHERE)
-        mass = np.bincount(cell, weights=items.weight, minlength=len(balls))
-        mass[self.cells_["hh"].isna()] = 0.0
-        self.covered_ = float(mass.sum() / items.weight.sum())
-        share = mass / mass.sum() if mass.any() else np.full(len(balls), np.nan)
-        values = self.cells_[["hh", "hh_global", "hh_local"]].fillna(0.0)
-        self.hh_mean_, self.hh_global_mean_, self.hh_local_mean_ = (
-            float(share @ values[name]) for name in values
-        )
-        self.standard_error_ = out_of_bag.error_of_mean(gain, balls, items, share)
+        known = self.cells_["hh"].notna().to_numpy()[cell]
+        self.covered_ = float(items.weight[known].sum() / items.weight.sum())
 
     # -- scoring ---------------------------------------------------------------------------------
 
     def _reach(self) -> float:
         """How far a prediction may lie from the centre that serves it."""
         # Merged balls lost their centre to one that may lie further away.
-        return self.radius_ / (2 if self.neighbourhoods == "overlap" else NET_STEPS)
+        return self.radius_ / (2 if self.neighborhoods == "overlap" else NET_STEPS)
 
-    def _measure(self, balls: Balls) -> tuple[pd.DataFrame, NDArray[np.float64]]:
-        return out_of_bag.measure(
-            self._items,
-            balls,
-            self._models,
-            self._map.proba,
-            self._draws,
-            self._null_means,
-            self.radius_,
-            self.min_neighbors,
-        )
+    def _measured(self, balls: Balls) -> pd.DataFrame:
+        return neighborhood_means(self._items, balls, self.min_neighbors)
+
+    def _with_region(self, found: pd.DataFrame, P: Matrix) -> pd.DataFrame:
+        """Add what is known about the region of p that each prediction lies in."""
+        if self.regions_ is None or self._edges is None:
+            return found
+        of_region = self.regions_[_OF_REGION].take(Regions(self._edges).number(P))
+        for name in _OF_REGION:
+            found[name] = of_region[name].to_numpy()
+        return found[_COLUMNS]
 
     def _published(self, balls: Balls) -> pd.DataFrame:
         return published_values(
@@ -477,18 +499,77 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
             n_estimators=self._n_trees,
             random_state=self._seed,
             n_jobs=self.n_jobs,
-            progress=neighbourhoods_done,
         )
 
     def _own_balls(self, P: Matrix) -> pd.DataFrame:
         """Give every distinct prediction a ball of its own."""
         distinct, place = np.unique(P, axis=0, return_inverse=True)
         balls = Balls.around(distinct, self._items.P, self.radius_)
-        if self.estimate == "paper":
-            table = self._published(balls)
-        else:
-            table, _ = self._measure(balls)
-            table["q_value"] = adjusted_among(
-                table["p_value"].to_numpy(), self.cells_["p_value"].to_numpy()
+        paper = self.estimate == "paper"
+        found = self._published(balls) if paper else self._measured(balls)
+        return self._with_region(found, distinct).take(place.ravel()).reset_index(drop=True)
+
+    # -- storing ---------------------------------------------------------------------------------
+
+    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Leave the features out where no later prediction looks at them."""
+        if self.estimate != "paper":
+            return state | {"_table": None}
+        if not isinstance(self._table, np.ndarray):
+            raise TypeError(
+                "hetcal.save stores HiddenHeterogeneity as a part of SimilarityCalibrator only."
             )
-        return table.take(place.ravel()).reset_index(drop=True)
+        return state
+
+    @staticmethod
+    def _bytes_needed(state: dict[str, Any]) -> int:
+        """Return what the features in another type take, and the list of items in each cell."""
+        items, centres = state.get("_items"), state.get("_centres")
+        given = state.get("_table")
+        members = 0
+        if isinstance(items, MeasuredItems) and isinstance(centres, np.ndarray):
+            members = _n_members(items.P, centres, state["radius_"])
+        return 3 * getattr(given, "nbytes", 0) + _BYTES_PER_MEMBER * members
+
+    def _restore(self) -> None:
+        check_parameters(self)
+        n, K = self._items.P.shape
+        centres = self._centres
+        if centres is None:
+            expect(self.neighborhoods not in ("net", "overlap"), self, "has no cells")
+        else:
+            expect(centres.shape[1] == K and 0 < len(centres) <= n, self, "has wrong cells")
+            expect(len(getattr(self, "cells_", ())) == len(centres), self, "has other cells")
+            self._balls = Balls.around(centres, self._items.P, self.radius_)
+        if self.estimate == "paper":
+            self._restore_features(n)
+
+    def _restore_features(self, n: int) -> None:
+        grown = self._n_trees <= 1000 or self._n_trees * n <= _MOST_GROWN
+        expect(grown, self, "asks for too many trees")
+        width = self.encoder_.n_features_in_
+        expect(self._table is not None and self._table.shape == (n, width), self, "has other items")
+        self._X = _as_forests_see(self.encoder_.transform(self._table))
+        expect(not np.isnan(self._X).any(), self, "has items with missing values")
+
+    def _check_restored(self) -> None:
+        expect(len(self.classes_) == self._items.P.shape[1], self, "has other classes")
+        edges, regions = self._edges, self.regions_
+        expect((edges is None) == (regions is None), self, "has regions without borders")
+        if regions is not None and edges is not None:
+            rows = len(regions) == len(edges) + 1 and {*_OF_REGION} <= {*regions.columns}
+            expect(rows, self, "has other regions")
+
+
+def _as_forests_see(features: Matrix) -> NDArray[np.float32]:
+    """Return features in single precision; huge values keep their sign, all that a split needs."""
+    return np.clip(features, -_LARGEST, _LARGEST).astype(np.float32)
+
+
+def _n_members(P: Matrix, centres: Matrix, radius: float) -> int:
+    """Count the items of all cells, by Hellinger's distance, without listing them."""
+    roots, total = np.sqrt(P).T, 0
+    for start in range(0, len(centres), _CELLS_AT_ONCE):
+        overlap = np.sqrt(centres[start : start + _CELLS_AT_ONCE]) @ roots
+        total += int((overlap >= 1 - radius**2 - 1e-9).sum())
+    return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -96,6 +96,12 @@ class FeatureColumns:
             categories,
         )
 
+    def take(self, rows: NDArray[np.int64]) -> FeatureColumns:
+        """Return some of the items, with the ranks that they have among all."""
+        categories = [replace(category, codes=category.codes[rows]) for category in self.categories]
+        ranks, missing = self.ranks[rows], self.missing[rows]
+        return replace(self, ranks=ranks, missing=missing, categories=categories)
+
     @property
     def n_items(self) -> int:
         """Number of rows."""
@@ -116,10 +122,13 @@ class FeatureColumns:
         clipped = np.clip(self.ranks, 0.5 / n, 1 - 0.5 / n).astype(np.float64)
         return ndtri(clipped).astype(np.float32)
 
+    def value_at(self, column: int, quantile: float) -> float:
+        """Return the value at a quantile."""
+        return float(np.nanquantile(self.values[column], quantile, method="inverted_cdf"))
+
     def cut(self, column: int, quantile: float) -> str:
         """Return the value at a quantile, in words."""
-        known = self.values[column]
-        return short(float(np.nanquantile(known, quantile, method="inverted_cdf")))
+        return short(self.value_at(column, quantile))
 
 
 def _split(X: Any) -> tuple[list[tuple[str, NDArray]], list[Category]]:

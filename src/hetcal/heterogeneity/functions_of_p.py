@@ -28,7 +28,7 @@ from hetcal.data import CalibrationSet
 
 _LEAST_REPEATS = 5
 _ITEMS_PER_FUNCTION = 10
-_LARGEST_LEVERAGE = 0.8
+_LARGEST_LEVERAGE, _LARGEST_OF_GROUPS = 0.8, 0.5
 _SINGULAR = 1e-8  # of squared singular values
 _MOST_NEWTON = 250  # coefficients up to which Newton's method is the faster one
 _LEAST_LOG = np.log(1e-6)
@@ -60,11 +60,13 @@ class FunctionsOfP:
         """Dimension of the space."""
         return len(self.atom_mass) + self.basis.shape[1]
 
-    @cached_property
-    def leverage(self) -> Vector:
-        """How much of its own label each item gives to its fit."""
+    def leverage(self, groups: Rows | None) -> Vector:
+        """Return how much of its own label, or of its group's, each item's fit is made of."""
         own = np.append(1 / self.atom_mass, 0.0)[self.atom] + (self.basis**2).sum(axis=1)
-        return np.minimum(self.weight * own, _LARGEST_LEVERAGE)
+        if groups is None:
+            return np.minimum(self.weight * own, _LARGEST_LEVERAGE)
+        together = np.bincount(groups, self.weight * own)[groups]
+        return np.minimum(together, _LARGEST_OF_GROUPS)
 
     @cached_property
     def _basis32(self) -> NDArray[np.float32]:
@@ -101,6 +103,12 @@ class FunctionsOfP:
         """Return what the space leaves of values on the items."""
         return values - self.fitted(self.coefficients(values))
 
+    def squared_length(self, coefficients: Matrix) -> Vector:
+        """Return the squared length of projections by their coefficients."""
+        n_atoms = len(self.atom_mass)
+        own = self.atom_mass @ coefficients[:n_atoms] ** 2
+        return own + (coefficients[n_atoms + 1 :] ** 2).sum(axis=0)
+
     def share_left(self, values: Matrix) -> Vector:
         """Return which share of each column's square the space leaves."""
         square = self.weight @ values**2
@@ -132,16 +140,24 @@ class GlobalFit:
         :math:`h(p)`: the law from which a null draws labels.
     residuals : ndarray of shape (n, K)
         :math:`(I - QQ')Y`.
+    leverage : ndarray of shape (n,)
     """
 
     space: FunctionsOfP
     proba: Matrix
     residuals: Matrix
+    leverage: Vector
+
+    def take(self, rows: Rows, groups: Rows | None) -> GlobalFit:
+        """Return what is left of some items after functions of p on them alone."""
+        space = self.space.take(rows)
+        residuals = space.residual(self.residuals[rows])
+        return GlobalFit(space, self.proba[rows], residuals, space.leverage(groups))
 
     @property
     def unshrunk(self) -> Matrix:
         """Residuals with the variance that the fit has taken from them given back (HC2)."""
-        return self.residuals / np.sqrt(1 - self.space.leverage)[:, None]
+        return self.residuals / np.sqrt(1 - self.leverage)[:, None]
 
 
 def log_odds(log_proba: Matrix) -> Matrix:
@@ -152,42 +168,65 @@ def log_odds(log_proba: Matrix) -> Matrix:
     return (L - L.mean(axis=1, keepdims=True))[:, :-1]
 
 
+def label_free_spaces(calibration: CalibrationSet) -> tuple[FunctionsOfP, FunctionsOfP]:
+    """Return two spaces of functions of p: a constant and the log-odds, and many more."""
+    weight = calibration.weights / calibration.weights.mean()
+    P, odds = calibration.proba, log_odds(calibration.scores.log_proba)
+    atom, mass = _repeated_values(P, weight, calibration.groups)
+    smooth = _smooth_columns(P, odds, float(mass.sum() / weight.sum()), _n_units(calibration))
+    bare = np.empty((len(P), 0))
+    few = FunctionsOfP(np.full(len(P), -1), np.empty(0), bare, weight)
+    many = FunctionsOfP(atom, mass, bare, weight)
+    return few.joined_by(smooth[:, : 1 + odds.shape[1]]), many.joined_by(smooth)
+
+
 def fit_global(calibration: CalibrationSet) -> GlobalFit:
     """Fit the space to the labels; labels choose leaves and the logistic fit, nothing else."""
     weight = calibration.weights / calibration.weights.mean()
     P, Y = calibration.proba, calibration.onehot
     odds = log_odds(calibration.scores.log_proba)
-    atom, mass = _repeated_values(P, weight)
-    smooth = _smooth_columns(P, odds, share=float(mass.sum() / weight.sum()))
-    logistic = _logistic_fit(smooth[:, 1:], calibration.codes, Y, weight)
+    groups, n_units = calibration.groups, _n_units(calibration)
+    atom, mass = _repeated_values(P, weight, groups)
+    smooth = _smooth_columns(P, odds, float(mass.sum() / weight.sum()), n_units)
+    logistic = _logistic_fit(smooth[:, 1:], calibration.codes, Y, weight * n_units / len(P))
     space = FunctionsOfP(atom, mass, np.empty((len(P), 0)), weight)
     space = space.joined_by(np.hstack([smooth, logistic[:, 1:]]))
     residuals = space.residual(Y)
-    leaves = _jumps(
-        odds if P.shape[1] == 2 else np.hstack([odds, P]), residuals, weight, Y.shape[1]
-    )
+    coordinates = odds if P.shape[1] == 2 else np.hstack([odds, P])
+    leaves = _jumps(coordinates, residuals, weight, n_units)
     if leaves is not None:
         space = space.joined_by(leaves)
         residuals = space.residual(Y)
-    return GlobalFit(space, _law(logistic, Y - residuals, space), residuals)
+    law = _law(logistic, Y - residuals, space, n_units)
+    return GlobalFit(space, law, residuals, space.leverage(groups))
 
 
-def _law(logistic: Matrix, fitted: Matrix, space: FunctionsOfP) -> Matrix:
+def _n_units(calibration: CalibrationSet) -> int:
+    """Return how many items, or groups of items, speak independently."""
+    groups = calibration.groups
+    return calibration.n_items if groups is None else len(np.unique(groups))
+
+
+def _law(logistic: Matrix, fitted: Matrix, space: FunctionsOfP, n_units: int) -> Matrix:
     """Return the logistic fit, moved to the projection as far as that exceeds its own noise."""
-    n, w = len(fitted), space.weight[:, None]
+    w = space.weight[:, None]
     move = fitted - logistic
-    noise = space.size * (w * logistic * (1 - logistic)).sum() / n
+    noise = space.size * (w * logistic * (1 - logistic)).sum() / n_units
     kept = max(0.0, 1 - noise / ((w * move**2).sum() + 1e-12))
-    H = np.clip(logistic + kept * move, 0.5 / n, 1.0)
+    H = np.clip(logistic + kept * move, 0.5 / n_units, 1.0)
     return H / H.sum(axis=1, keepdims=True)
 
 
-def _repeated_values(P: Matrix, weight: Vector) -> tuple[Rows, Vector]:
+def _repeated_values(P: Matrix, weight: Vector, groups: Rows | None) -> tuple[Rows, Vector]:
     """Find the values of p that are frequent enough for an indicator of their own."""
     key = P.round(9) @ np.sqrt(np.arange(2.0, P.shape[1] + 2))  # one number per row: fast to sort
     _, place, counts = np.unique(key.round(9), return_inverse=True, return_counts=True)
+    n_units = len(P)
+    if groups is not None:  # a value that only one group has is no repeated one
+        n_units = int(groups.max()) + 1
+        counts = np.bincount(np.unique(place * n_units + groups) // n_units)
     frequent = np.flatnonzero(counts >= _LEAST_REPEATS)
-    most = max(len(P) // (_ITEMS_PER_FUNCTION - 2), 4)
+    most = max(n_units // (_ITEMS_PER_FUNCTION - 2), 4)
     frequent = frequent[np.argsort(-counts[frequent], kind="stable")[:most]]
     number = np.full(len(counts), -1, dtype=np.int64)
     number[frequent] = np.arange(len(frequent))
@@ -196,17 +235,17 @@ def _repeated_values(P: Matrix, weight: Vector) -> tuple[Rows, Vector]:
     return atom, mass.astype(np.float64)
 
 
-def _smooth_columns(P: Matrix, odds: Matrix, share: float) -> Matrix:
+def _smooth_columns(P: Matrix, odds: Matrix, share: float, n_units: int) -> Matrix:
     """Return a constant, p, log-odds and, unless nearly all p are repeated, curves."""
-    n, K = P.shape
-    columns = [np.ones((n, 1)), odds, P[:, 1:]]
-    room = n / _ITEMS_PER_FUNCTION - 2 * K
+    K = P.shape[1]
+    columns = [np.ones((len(P), 1)), odds, P[:, 1:]]
+    room = n_units / _ITEMS_PER_FUNCTION - 2 * K
     if K > 2 and room > 2 * K:
         top = P.argmax(axis=1)[:, None] == np.arange(K)
         columns += [top[:, 1:] * 1.0, top * P.max(axis=1)[:, None]]
         room -= 2 * K
     if share < 0.9:
-        most = max(9, round(n ** (1 / 3))) if K == 2 else max(5, round(n**0.2))
+        most = max(9, round(n_units ** (1 / 3))) if K == 2 else max(5, round(n_units**0.2))
         n_knots = int(np.clip(room / odds.shape[1], 0, most))
         columns += [_hinges(column, n_knots) for column in odds.T]
         if K > 2:
@@ -215,7 +254,8 @@ def _smooth_columns(P: Matrix, odds: Matrix, share: float) -> Matrix:
 
 
 def _hinges(column: Vector, n_knots: int) -> Matrix:
-    knots = np.unique(np.quantile(column, np.linspace(0, 1, n_knots + 2)[1:-1]))
+    at = np.linspace(0, 1, n_knots + 2)[1:-1]
+    knots = np.unique(np.quantile(column, at, method="inverted_cdf"))
     return np.maximum(column[:, None] - knots, 0.0)
 
 
@@ -223,11 +263,15 @@ def _logistic_fit(columns: Matrix, codes: Rows, Y: Matrix, weight: Vector) -> Ma
     """Return a penalised logistic regression on the smooth functions, never quite 0 or 1."""
     n, K = Y.shape
     scaled = (columns - columns.mean(axis=0)) / (columns.std(axis=0) + 1e-9)
-    H = np.tile(1e-3 * (weight @ Y + 0.5) / (n + 0.5 * K), (n, 1))
+    H = np.tile(1e-3 * (weight @ Y + 0.5) / (weight.sum() + 0.5 * K), (n, 1))
     seen = np.unique(codes)
     newton = len(seen) * columns.shape[1] <= _MOST_NEWTON
     model = LogisticRegression(
-        C=1.0, solver="newton-cholesky" if newton else "lbfgs", max_iter=100, tol=1e-3
+        # Many coefficients per class on few items would leave no residuals to look at.
+        C=1.0 if K == 2 else float(np.clip(weight.sum() / (100 * K**2), 0.01, 1.0)),
+        solver="newton-cholesky" if newton else "lbfgs",
+        max_iter=100,
+        tol=1e-3,
     )
     if len(seen) > 1:
         H[:, seen] += (1 - 1e-3) * model.fit(scaled, codes, sample_weight=weight).predict_proba(
@@ -236,13 +280,13 @@ def _logistic_fit(columns: Matrix, codes: Rows, Y: Matrix, weight: Vector) -> Ma
     return H / H.sum(axis=1, keepdims=True)
 
 
-def _jumps(coordinates: Matrix, residuals: Matrix, weight: Vector, K: int) -> Matrix | None:
+def _jumps(coordinates: Matrix, residuals: Matrix, weight: Vector, n_units: int) -> Matrix | None:
     """Return indicators of the leaves of a tree in p, pruned as hard as BIC; None for one leaf."""
-    n = len(residuals)
-    price = residuals.var(axis=0).mean() * (9 + 2 * K) / (K - 1) / n
+    n, K = residuals.shape
+    price = residuals.var(axis=0).mean() * (9 + 2 * K) / (K - 1) / n_units
     tree = DecisionTreeRegressor(
-        max_leaf_nodes=int(np.clip(n // 40, 2, 32)),
-        min_samples_leaf=max(8, n // 100),
+        max_leaf_nodes=int(np.clip(n_units // 40, 2, 32)),
+        min_samples_leaf=max(8 * n // n_units, n // 100),
         ccp_alpha=price,
         random_state=0,
     )

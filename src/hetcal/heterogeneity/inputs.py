@@ -19,33 +19,29 @@ from hetcal._validation import (
     check_same_rows,
 )
 from hetcal.data import CalibrationSet
-from hetcal.heterogeneity.out_of_bag import Items
+from hetcal.heterogeneity.neighborhood_means import MeasuredItems
 
-_ESTIMATES = ("oob", "paper")
-_NEIGHBOURHOODS = (None, "net", "overlap", "item")
+_ESTIMATES = ("orthogonal", "paper")
+_NEIGHBORHOODS = (None, "net", "overlap", "item")
 
 
 def check_parameters(estimator: Any) -> None:
     """Raise when a parameter of ``HiddenHeterogeneity`` makes no sense."""
-    radius, trees, model = estimator.radius, estimator.n_estimators, estimator.local_model
+    radius, trees, draws = estimator.radius, estimator.n_estimators, estimator.n_null
     _require(
         estimator.estimate in _ESTIMATES, "estimate", f"one of {_ESTIMATES}", estimator.estimate
     )
-    kind = estimator.neighbourhoods
-    _require(kind in _NEIGHBOURHOODS, "neighbourhoods", f"one of {_NEIGHBOURHOODS}", kind)
+    kind = estimator.neighborhoods
+    _require(kind in _NEIGHBORHOODS, "neighborhoods", f"one of {_NEIGHBORHOODS}", kind)
     positive = isinstance(radius, Real) and 0 < float(radius) <= 1
     _require(radius == "auto" or positive, "radius", "in (0, 1] or 'auto'", radius)
-    for name, least in (("n_null", 0), ("min_neighbors", 2)):
-        value = getattr(estimator, name)
-        is_count = isinstance(value, Integral) and int(value) >= least
-        _require(is_count, name, f"an integer of at least {least}", value)
+    least = estimator.min_neighbors
+    is_count = isinstance(least, Integral) and int(least) >= 2
+    _require(is_count, "min_neighbors", "an integer of at least 2", least)
+    is_count = draws is None or (isinstance(draws, Integral) and int(draws) >= 0)
+    _require(is_count, "n_null", "None or an integer of at least 0", draws)
     is_count = trees is None or (isinstance(trees, Integral) and int(trees) >= 1)
     _require(is_count, "n_estimators", "None or an integer of at least 1", trees)
-    if model is not None:
-        expected = "None for estimate='paper', whose local models are forests"
-        _require(estimator.estimate == "oob", "local_model", expected, model)
-        is_classifier = hasattr(model, "predict_proba")
-        _require(is_classifier, "local_model", "a classifier with predict_proba", model)
 
 
 def check_items(
@@ -73,12 +69,6 @@ def check_items(
     )
 
 
-def items_of(calibration: CalibrationSet) -> Items:
-    """Return what is kept of the items; a test must not find more because weights are larger."""
-    weight = calibration.weights
-    return Items(calibration.proba, calibration.codes, weight / weight.mean(), calibration.groups)
-
-
 def check_predictions(y_proba: Any, logits: Any, classes: NDArray) -> Matrix:
     """Return probabilities of new items, from whichever of the two was passed."""
     kind = check_one_kind(y_proba, logits, caller="HiddenHeterogeneity")
@@ -87,7 +77,9 @@ def check_predictions(y_proba: Any, logits: Any, classes: NDArray) -> Matrix:
     return P
 
 
-def same_items(table: Any, items: Items, X: Any, y_proba: Any) -> tuple[Any, Items]:
+def same_items(
+    table: Any, items: MeasuredItems, classes: NDArray, X: Any, y_proba: Any
+) -> CalibrationSet:
     """Return the items of fit, with other features or probabilities where given."""
     n = len(items.codes)
     for name, given in (("X", X), ("y_proba", y_proba)):
@@ -96,8 +88,22 @@ def same_items(table: Any, items: Items, X: Any, y_proba: Any) -> tuple[Any, Ite
                 f"HiddenHeterogeneity.subgroups got {name} of {check_same_rows(X=given)} rows "
                 f"without y, but was fitted with {n}. Pass y for other items, or the items of fit."
             )
-    P = items.P if y_proba is None else check_proba(y_proba)
-    return table if X is None else X, Items(P, items.codes, items.weight, items.groups)
+    features = table if X is None else X
+    if features is None:
+        raise ValueError(
+            "HiddenHeterogeneity.subgroups needs X: this estimator was loaded from a file, which "
+            "does not keep the features. Pass X, y_proba and y."
+        )
+    return CalibrationSet.check(
+        features,
+        classes[items.codes],
+        y_proba=items.P if y_proba is None else y_proba,
+        classes=classes,
+        sample_weight=items.weight,
+        groups=items.groups,
+        caller="HiddenHeterogeneity.subgroups",
+        order_is_known=True,
+    )
 
 
 def seed_of(random_state: Any) -> int:

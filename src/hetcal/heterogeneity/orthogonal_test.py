@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from hetcal._exceptions import levels_to_caller
-from hetcal._typing import Matrix, Rows
+from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation.containers import as_frame, take_rows
 from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity.dictionary import Dictionary
@@ -21,6 +21,7 @@ from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import GlobalFit, fit_global, log_odds
 from hetcal.heterogeneity.grouping_loss import FoundPart, found_part
 from hetcal.heterogeneity.inputs import seed_of
+from hetcal.heterogeneity.regions import Regions
 from hetcal.heterogeneity.residual_learners import (
     LEARNERS,
     WITHOUT_TEST,
@@ -31,7 +32,13 @@ from hetcal.heterogeneity.residual_learners import (
     regressor_learner,
     stacked,
 )
-from hetcal.heterogeneity.score_test import Outcomes, Scores, score_test, scores_by_fold
+from hetcal.heterogeneity.score_test import (
+    Outcomes,
+    Scores,
+    harmonic_p_value,
+    score_test,
+    scores_by_fold,
+)
 from hetcal.metrics.standard_errors import mean_and_error
 
 LEAST_ITEMS = 40
@@ -67,9 +74,9 @@ class HeterogeneityTest:
         95 % interval of it.
     brier : float
         Brier score of the classifier on the items.
-    directions : DataFrame
-        Directions that carry it, the most important first: ``direction`` in words, ``class``,
-        ``z``.
+    carried_by : tuple of (str, label, float)
+        Directions that carry it, the most important first: in words, the class whose frequency
+        differs along it, and its studentised score.
     parts : dict
         p-values of the parts that were combined: the dictionary's families, and each learner.
     n_items, n_groups : int
@@ -87,12 +94,17 @@ class HeterogeneityTest:
     global_part: float
     global_part_interval: tuple[float, float]
     brier: float
-    directions: pd.DataFrame = field(repr=False)
+    carried_by: tuple[tuple[str, Any, float], ...] = field(repr=False)
     parts: dict[str, float] = field(repr=False)
     n_items: int
     n_groups: int
     n_null: int
     notes: tuple[str, ...] = ()
+
+    @property
+    def directions(self) -> pd.DataFrame:
+        """The directions that carry it as a table: ``direction``, ``class``, ``z``."""
+        return pd.DataFrame(list(self.carried_by), columns=["direction", "class", "z"])
 
     @property
     def shares(self) -> dict[str, float]:
@@ -103,22 +115,23 @@ class HeterogeneityTest:
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """A test, and what it learned about each item.
+    r"""A test, and what it learned about each item.
 
     Attributes
     ----------
     test : HeterogeneityTest
-    fit : GlobalFit
-    local : ndarray of shape (n, K)
-        Out-of-sample estimate of P(y | x) - h(p).
-    order : ndarray of shape (n,)
-        Place of each row of ``fit`` and ``local`` in the calibration set.
+    gains : ndarray of shape (n, 2)
+        Gain in squared error from the classifier to the best global map, and from there to the
+        local model h(p) + d: :math:`2 r \cdot d - |d|^2` with d found on other folds.
+    regions : Regions
+    by_region : DataFrame
+        Test and bound in each region of p.
     """
 
     test: HeterogeneityTest
-    fit: GlobalFit
-    local: Matrix
-    order: Rows
+    gains: Matrix
+    regions: Regions
+    by_region: pd.DataFrame
 
 
 def heterogeneity_test(
@@ -216,64 +229,76 @@ def analyse(
     learners: str | Sequence[Any] = "auto",
     alpha: float = 0.05,
     random_state: Any = 0,
+    with_tests: bool = True,
+    with_regions: bool = False,
 ) -> Analysis:
-    """Test, and return what was learned about each item too."""
+    """Test, and return what was learned about each item too.
+
+    Without tests, p-values are NaN, and bounds 0; only the gains are computed.
+    """
     by = _asked_for(calibration, by)
     used = _learners(learners)
     order = _rows_in_use(calibration)
     items = calibration.take(order)
     columns = FeatureColumns.read(items.X)
     fit = fit_global(items)
+    regions = Regions.of(items.proba)
     silent = _nothing_to_test(items, columns)
     if silent is not None:
-        return Analysis(_no_answer(items, fit, silent), fit, np.zeros_like(fit.residuals), order)
+        return _no_answer(items, fit, order, regions, silent)
     odds = log_odds(items.scores.log_proba)
     asked = None if by is None else FeatureColumns.read(take_rows(by, order))
     dictionary = Dictionary(columns, odds, fit.space.share_left, asked)
     seed = seed_of(random_state)
-    outcomes = Outcomes.of(fit, items.proba)
-    scores = score_test(fit, outcomes, dictionary, items.groups, np.random.default_rng([seed, 1]))
+    scores = score_test(
+        fit,
+        Outcomes.of(fit, items.proba),
+        dictionary,
+        items.groups,
+        np.random.default_rng([seed, 1]),
+        with_draws=with_tests,
+    )
     work = _Work(items, fit, dictionary, odds, scores, used)
     parts, local = work.learn(seed)
-    p = scores.p_value
-    for learner_p in parts.values():
-        p = harmonic_p_value(p, learner_p, _SHARE_OF_DICTIONARY ** (1 / len(parts)))
-    p = max(p, _least_p(items))
-    found = work.found(local, alpha)
-    low, high = _global_part(items, fit)[1]
+    p = work.combined(scores.p_value, parts) if with_tests else np.nan
+    found, gains = work.found(local, alpha), work.gains(local)
+    part, interval = _global_part(items, fit)
     test = HeterogeneityTest(
         p_value=p,
         statistic=float(norm.isf(p)),
         grouping_loss_low=found.low if p <= alpha else 0.0,
         grouping_loss_found=found.found,
-        global_part=_global_part(items, fit)[0],
-        global_part_interval=(low, high),
+        global_part=part,
+        global_part_interval=interval,
         brier=_brier(items),
-        directions=work.directions(),
+        carried_by=work.carried_by(),
         parts=scores.families | {"dictionary": scores.p_value} | parts,
         n_items=items.n_items,
         n_groups=_n_groups(items),
         n_null=scores.n_draws,
         notes=_notes(items),
     )
-    return Analysis(test, fit, _all_classes(local), order)
+    by_region = work.by_region(regions, local, seed, alpha, with_tests and with_regions)
+    return Analysis(test, gains[np.argsort(order)], regions, by_region)
 
 
-def harmonic_p_value(first: float, second: float, share: float) -> float:
-    """Combine two p-values by their weighted harmonic mean, exactly so if they are independent.
-
-    Examples
-    --------
-    >>> round(harmonic_p_value(0.001, 0.8, 0.75), 4), round(harmonic_p_value(0.5, 0.5, 0.75), 2)
-    (0.0013, 0.68)
-    """
-    w, v = share, 1 - share
-    s = w / max(first, 1e-300) + v / max(second, 1e-300)
-    if s <= 1 + 1e-12 or v <= 0:
-        return min(first, 1.0)
-    start = w / (s - v)
-    logs = np.log(s - w) - np.log(w * v / (s - v))
-    return float(min(start + v * ((1 - start) / s + w / s**2 * logs), 1.0))
+def strongest_cuts(calibration: CalibrationSet) -> list[tuple[str, float]]:
+    """Return cuts of columns of numbers, ``(name, value)``, whose scores stand out."""
+    columns = FeatureColumns.read(calibration.X)
+    fit = fit_global(calibration)
+    if _nothing_to_test(calibration, columns) is not None:
+        return []
+    odds = log_odds(calibration.scores.log_proba)
+    dictionary = Dictionary(columns, odds, fit.space.share_left)
+    outcomes = Outcomes.of(fit, calibration.proba)
+    scores = score_test(fit, outcomes, dictionary, None, np.random.default_rng(0), with_draws=False)
+    found = _Work(calibration, fit, dictionary, odds, scores, {})._stand_out(scores.sums)
+    chosen = [dictionary.directions[number] for number in found]
+    return [
+        (columns.names[at.columns[0]], columns.value_at(at.columns[0], at.value))
+        for at in chosen
+        if at.kind == "above"
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,11 +358,59 @@ class _Work:
             for folds, part in zip(splits, sums, strict=True)
         ]
 
+    def combined(self, dictionary: float, parts: dict[str, float]) -> float:
+        """Return the p-value of the dictionary and the learners together."""
+        p = dictionary
+        for learner in parts.values():
+            p = harmonic_p_value(p, learner, _SHARE_OF_DICTIONARY ** (1 / len(parts)))
+        return max(p, _least_p(self.items))
+
     def found(self, local: Matrix, alpha: float) -> FoundPart:
         """Return the size along the direction of all learners."""
         return self._part(self.fit.space.residual(local), alpha)
 
-    def directions(self) -> pd.DataFrame:
+    def gains(self, local: Matrix) -> Matrix:
+        """Return each item's gain by the global map, and by the direction of all learners.
+
+        The direction is scaled to gain most, and shrunk by what its own error explains.
+        """
+        d, R = self.fit.space.residual(local), self.residuals
+        space = self.fit.space
+        product, square = (R * d).sum(axis=1), (d**2).sum(axis=1)
+        a, error = map(float, mean_and_error(product, space.weight, self.items.groups))
+        b = float(np.average(square, weights=space.weight)) + 1e-15
+        f = max(a, 0.0) / b * max(1 - np.nan_to_num(error) ** 2 / (a**2 + 1e-30), 0.0)
+        both = 2.0 if R.shape[1] == 1 else 1.0
+        gain = both * (2 * f * product - f**2 * square)
+        return np.column_stack([_global_gains(self.items, self.fit), gain])
+
+    def by_region(
+        self, regions: Regions, local: Matrix, seed: int, alpha: float, tested: bool
+    ) -> pd.DataFrame:
+        """Test the items of each region among themselves; regions share no items."""
+        place = regions.number(self.items.proba)
+        p_values, low = np.full(len(regions), np.nan), np.zeros(len(regions))
+        for number in range(len(regions) if tested else 0):
+            rows = np.flatnonzero(place == number)
+            part = self._take(rows)
+            if _nothing_to_test(part.items, part.dictionary.columns) is not None:
+                continue
+            outcomes = Outcomes.of(part.fit, part.items.proba)
+            rng = np.random.default_rng([seed, 3, number])
+            scores = score_test(part.fit, outcomes, part.dictionary, part.items.groups, rng)
+            found = part.found(local[rows], alpha)
+            p = part.combined(scores.p_value, {"learners": part._p_value(found.z)})
+            p_values[number] = p
+            low[number] = found.low if p <= alpha else 0.0
+        return regions.table(p_values, low, np.bincount(place, minlength=len(regions)))
+
+    def _take(self, rows: Rows) -> _Work:
+        """Return the same for some items, with the functions of p on them."""
+        items = self.items.take(rows)
+        fit = self.fit.take(rows, items.groups)
+        return replace(self, items=items, fit=fit, dictionary=self.dictionary.take(rows))
+
+    def carried_by(self) -> tuple[tuple[str, Any, float], ...]:
         """Name the directions that carry what was found."""
         which = self._stand_out(self.scores.sums)
         F = free_values(self.fit.space, self.dictionary, which)
@@ -345,12 +418,9 @@ class _Work:
         z = self.scores.z[which[chosen]]
         classes = self.items.classes[self.scores.classes].tolist()
         best = np.abs(z[:, : len(classes)]).argmax(axis=1)
-        return pd.DataFrame(
-            {
-                "direction": [self.dictionary.words(int(number)) for number in which[chosen]],
-                "class": [classes[k] for k in best],
-                "z": z[np.arange(len(z)), best],
-            }
+        return tuple(
+            (self.dictionary.words(int(number)), classes[k], float(row[k]))
+            for number, k, row in zip(which[chosen], best, z, strict=True)
         )
 
     def _stand_out(self, sums: Matrix) -> Rows:
@@ -438,9 +508,11 @@ def _nothing_to_test(items: CalibrationSet, columns: FeatureColumns) -> str | No
     return None
 
 
-def _no_answer(items: CalibrationSet, fit: GlobalFit, why: str) -> HeterogeneityTest:
+def _no_answer(
+    items: CalibrationSet, fit: GlobalFit, order: Rows, regions: Regions, why: str
+) -> Analysis:
     part, interval = _global_part(items, fit)
-    return HeterogeneityTest(
+    test = HeterogeneityTest(
         p_value=1.0,
         statistic=-np.inf,
         grouping_loss_low=0.0,
@@ -448,13 +520,18 @@ def _no_answer(items: CalibrationSet, fit: GlobalFit, why: str) -> Heterogeneity
         global_part=part,
         global_part_interval=interval,
         brier=_brier(items),
-        directions=pd.DataFrame({"direction": [], "class": [], "z": []}),
+        carried_by=(),
         parts={},
         n_items=items.n_items,
         n_groups=_n_groups(items),
         n_null=0,
         notes=(why,),
     )
+    gains = np.column_stack([_global_gains(items, fit), np.zeros(items.n_items)])
+    counts = np.bincount(regions.number(items.proba), minlength=len(regions))
+    ones = np.ones(len(regions))
+    by_region = regions.table(ones, 0 * ones, counts)
+    return Analysis(test, gains[np.argsort(order)], regions, by_region)
 
 
 def _notes(items: CalibrationSet) -> tuple[str, ...]:
@@ -481,14 +558,13 @@ def _brier(items: CalibrationSet) -> float:
     return float(mean_and_error(((items.onehot - items.proba) ** 2).sum(axis=1), items.weights)[0])
 
 
+def _global_gains(items: CalibrationSet, fit: GlobalFit) -> Vector:
+    """Return each item's squared error less what the best global map leaves of it."""
+    before = ((items.onehot - items.proba) ** 2).sum(axis=1)
+    return before - (fit.unshrunk**2).sum(axis=1)
+
+
 def _global_part(items: CalibrationSet, fit: GlobalFit) -> tuple[float, tuple[float, float]]:
     """Return what the best global map gains, and its 95 % interval."""
-    before = ((items.onehot - items.proba) ** 2).sum(axis=1)
-    after = (fit.unshrunk**2).sum(axis=1)
-    gain, error = mean_and_error(before - after, items.weights, items.groups)
+    gain, error = mean_and_error(_global_gains(items, fit), items.weights, items.groups)
     return float(gain), (float(gain - 1.96 * error), float(gain + 1.96 * error))
-
-
-def _all_classes(local: Matrix) -> Matrix:
-    """Return directions of all classes, of which two sum to zero."""
-    return np.hstack([-local, local]) if local.shape[1] == 1 else local

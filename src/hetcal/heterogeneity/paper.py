@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._progress import progressed
 from hetcal._typing import Matrix, Rows
 from hetcal.heterogeneity.cells import Balls
 from hetcal.kernels.local_forests import STATUS_NAMES, local_forest_scores
@@ -30,7 +29,6 @@ def published_values(
     n_estimators: int,
     random_state: int,
     n_jobs: int | None,
-    progress: Callable[[int, int], object] | None = None,
 ) -> pd.DataFrame:
     """Return the published value of each ball; what the algorithm does not define is NaN.
 
@@ -47,15 +45,15 @@ def published_values(
         random_state=random_state,
         n_jobs=n_jobs,
         return_oob=False,
-        progress=progress,
+        progress=_neighbourhoods_done,
     )
     return pd.DataFrame(
         {
             "hh": found.hh,
             "hh_raw": found.brier_model - found.brier_local,
-            "null_mean": np.nan,
             "hh_global": np.nan,
             "hh_local": np.nan,
+            "hh_local_low": np.nan,
             "standard_error": np.nan,
             "p_value": np.nan,
             "q_value": np.nan,
@@ -63,3 +61,7 @@ def published_values(
             "status": np.array(STATUS_NAMES, dtype=object)[found.status],
         }
     )
+
+
+def _neighbourhoods_done(done: int, total: int) -> None:
+    progressed(done, total, "neighbourhoods")

@@ -136,22 +136,27 @@ def score_test(
     dictionary: Dictionary,
     groups: Rows | None,
     rng: np.random.Generator,
+    *,
+    with_draws: bool = True,
 ) -> Scores:
-    """Score all directions, and compare each family and all together with null draws."""
-    sums = _accumulate(fit, outcomes, dictionary, groups, rng)
+    """Score all directions, and compare each family and all together with null draws.
+
+    Without draws there is no p-value.
+    """
+    sums = _accumulate(fit, outcomes, dictionary, groups, rng, with_draws)
     spread = np.sqrt(sums.variance)
     drawn = sums.drawn / spread[:, :, None].astype(np.float32)
     seen = sums.observed / spread
     families = [
         (
             family.name + words,
-            family.weight * weight,
+            family.weight * share,
             judge(family.blocks, seen[:, at], drawn[:, at]),
         )
-        for words, weight, at, judge in _views(outcomes)
+        for words, share, at, judge in (_views(outcomes) if with_draws else ())
         for family in dictionary.families
     ]
-    p, by_family = _combined(families)
+    p, by_family = _combined(families) if with_draws else (np.nan, {})
     return Scores(
         seen,
         sums.observed,
@@ -199,12 +204,12 @@ class _Sums:
     coefficients: Floats
 
 
-def _accumulate(fit, outcomes: Outcomes, dictionary, groups, rng) -> _Sums:
+def _accumulate(fit, outcomes: Outcomes, dictionary, groups, rng, with_draws: bool) -> _Sums:
     """Add scores up over blocks of rows; memory does not grow with the rows."""
     space = fit.space
     (n, C), M = outcomes.residuals.shape, len(dictionary)
-    B = int(np.clip(_FLOPS / (2 * n * M * C), _FEWEST_DRAWS, _MOST_DRAWS))
-    inflate = (1 / np.sqrt(1 - space.leverage))[:, None]
+    B = int(np.clip(_FLOPS / (2 * n * M * C), _FEWEST_DRAWS, _MOST_DRAWS)) if with_draws else 0
+    inflate = (1 / np.sqrt(1 - fit.leverage))[:, None]
     spread = outcomes.proba * (1 - outcomes.proba)
     scale = np.ones(C)
     if groups is None:
@@ -356,6 +361,11 @@ def _gamma(values: Vector, mean: float, variance: float) -> Tails:
     return log_p[:1], log_p[1:]
 
 
+def gamma_tail(values: Vector, null: Vector) -> Vector:
+    """Return log p-values by the gamma distribution with the mean and variance of draws."""
+    return _gamma(values, float(null.mean()), float(null.var()) + 1e-12)[0]
+
+
 def _combined(families: list[tuple[str, float, Tails | None]]) -> tuple[float, dict[str, float]]:
     """Return the p-value of the families' weighted harmonic mean, and their own."""
     alive = [(name, weight, tails) for name, weight, tails in families if tails is not None]
@@ -369,6 +379,23 @@ def _combined(families: list[tuple[str, float, Tails | None]]) -> tuple[float, d
     draws = np.log((share * np.exp(-drawn)).sum(axis=0))
     own = {name: float(np.exp(tails[0][0])) for name, _, tails in alive}
     return tail_p_value(statistic, draws), own
+
+
+def harmonic_p_value(first: float, second: float, share: float) -> float:
+    """Combine two p-values by their weighted harmonic mean, exactly so if they are independent.
+
+    Examples
+    --------
+    >>> round(harmonic_p_value(0.001, 0.8, 0.75), 4), round(harmonic_p_value(0.5, 0.5, 0.75), 2)
+    (0.0013, 0.68)
+    """
+    w, v = share, 1 - share
+    s = w / max(first, 1e-300) + v / max(second, 1e-300)
+    if s <= 1 + 1e-12 or v <= 0:
+        return min(first, 1.0)
+    start = w / (s - v)
+    logs = np.log(s - w) - np.log(w * v / (s - v))
+    return float(min(start + v * ((1 - start) / s + w / s**2 * logs), 1.0))
 
 
 def tail_p_value(statistic: float, draws: Vector) -> float:

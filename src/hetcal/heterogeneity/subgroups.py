@@ -8,15 +8,14 @@ and the class it is about,
 .. math:: \mathrm{gap} = \overline{y} - \overline{p}, \qquad
           \mathrm{gain} = c\, \frac{n_U}{n} (\mathrm{gap}^2 - \mathrm{se}^2),
 
-the gain being the improvement of the Brier score over *all* items when the members' probabilities
-are moved by the gap (c = 2 for two classes, since both columns move; K / (K - 1) for more, where
-the other classes share the move).
+the standard error being that of labels drawn from the probabilities, and the gain the improvement
+of the Brier score over *all* items when the members' probabilities are moved by the gap (c = 2 for
+two classes, since both columns move; K / (K - 1) for more, where the other classes share the move).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from scipy.stats import t as student_t
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import CalibrationSet, Folds
@@ -35,10 +35,11 @@ from hetcal.heterogeneity.conditions import (
     encoded_columns,
     short,
 )
-from hetcal.heterogeneity.global_map import CrossFittedMap
-from hetcal.heterogeneity.null import benjamini_hochberg
+from hetcal.heterogeneity.functions_of_p import fit_global
+from hetcal.heterogeneity.multiplicity import benjamini_hochberg, holm
+from hetcal.heterogeneity.orthogonal_test import strongest_cuts
+from hetcal.heterogeneity.poisson_binomial import mid_p_value
 from hetcal.kernels.intervals import effective_size, wilson_interval
-from hetcal.kernels.simplex import log_probabilities, zero_floor
 
 COLUMNS = [
     "rule",
@@ -63,28 +64,6 @@ _LEAST_COUNT, _LEAST_SHARE = 25, 0.02
 _WORTH_A_CONDITION = 1.1  # a longer rule must repair a tenth more than the rule it extends
 _SURE = 2.0  # only what lies beyond this many standard errors counts while searching
 _BLOCK = 20_000_000  # mask entries held as numbers at once
-
-
-@dataclass(frozen=True, eq=False)
-class _Labelled:
-    """Items with what is compared: labels, the model, the global map."""
-
-    P: Matrix
-    codes: Rows
-    weight: Vector
-    groups: Rows | None
-    p_g: Matrix
-
-    @property
-    def residuals(self) -> Matrix:
-        return np.eye(self.P.shape[1])[self.codes] - self.P
-
-    @classmethod
-    def read(cls, codes: Rows, P: Matrix, weight: Vector, groups: Rows | None, seed: int):
-        log_proba = log_probabilities(P, zero_floor(P))
-        folds = Folds.make(len(codes), 5, seed=[seed, 2], groups=groups)
-        p_g = CrossFittedMap(log_proba, codes, weight, folds).proba
-        return cls(P, codes, weight, groups, p_g)
 
 
 def find_subgroups(
@@ -179,48 +158,45 @@ def subgroups_of(
     random_state: int = 0,
 ) -> pd.DataFrame:
     """Do what :func:`find_subgroups` does, on items that were checked already."""
-    names = checked.classes
-    items = _Labelled.read(
-        checked.codes, checked.proba, checked.weights, checked.groups, random_state
-    )
+    law = fit_global(checked).proba
     halves = Folds.make(checked.n_items, 2, seed=[random_state, 3], groups=checked.groups)
     measured, searched = next(iter(halves))
     if min_count is None:
         min_count = max(_LEAST_COUNT, int(_LEAST_SHARE * len(searched)))
     columns = encoded_columns(checked.X, checked.encoder(), checked.features())
-    rules = _search(items, columns, searched, max_conditions, max_subgroups, min_count)
+    conditions = candidate_conditions(columns, searched) + _standing_out(checked, columns, searched)
+    rules = _search(
+        checked, columns, conditions, searched, max_conditions, max_subgroups, min_count
+    )
+    total = float(checked.weights[measured].sum())
     rows = []
-    for conditions, k in rules:
-        inside = measured[_mask(conditions, columns)[measured]]
+    for rule, k in rules:
+        inside = measured[_mask(rule, columns)[measured]]
         if len(inside) >= min_count:
-            row = _row(items, inside, k, names, float(items.weight[measured].sum()))
-            rows.append({"rule": _words(conditions)} | row)
+            rows.append({"rule": _words(rule)} | _row(checked, law, inside, k, total))
     table = pd.DataFrame(rows, columns=[*COLUMNS, _P_AFTER])
     if len(table) == 0:
         return table[COLUMNS]
-    table["adjusted_p_value"] = _holm(table["p_value"].to_numpy())
+    table["adjusted_p_value"] = holm(table["p_value"].to_numpy())
     table = table[table["adjusted_p_value"] <= level].copy()
     # Many rules are tested: one in twenty would be called hidden by chance alone.
-    table["global_map_repairs"] = _holm(table.pop(_P_AFTER).to_numpy()) > level
+    table["global_map_repairs"] = holm(table.pop(_P_AFTER).to_numpy()) > level
     return table.sort_values("gain", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def report_groups(
-    X: Any,
-    codes: Rows,
-    P: Matrix,
-    classes: NDArray,
-    by: Sequence[str] | str,
-    *,
-    sample_weight: Vector | None = None,
-    groups: Rows | None = None,
-    random_state: int = 0,
-) -> pd.DataFrame:
+def report_groups(items: CalibrationSet, X: Any, by: Sequence[str] | str) -> pd.DataFrame:
     """Report the groups that given columns form, in the form of :func:`find_subgroups`.
 
     Numbers with more than six values are cut at their quartiles. ``adjusted_p_value`` is
     Benjamini and Hochberg's, and so is the test behind ``global_map_repairs``, at 0.05. For more
     than two classes there is one row per group and class.
+
+    Parameters
+    ----------
+    items : CalibrationSet
+    X : table
+        Columns of the same items; the set's own features or others.
+    by : str or list of str
     """
     columns = columns_of(X)
     by = [by] if isinstance(by, str) else list(by)
@@ -230,23 +206,20 @@ def report_groups(
         raise ValueError(
             f"subgroups: by names columns that X does not have: {unknown}. X has {known[:20]}."
         )
-    weight = np.ones(len(codes)) if sample_weight is None else sample_weight
-    items = _Labelled.read(codes, P, weight, groups, random_state)
-    parts = [_parts(columns[known.index(name)]) for name in by]
-    shown = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
-    rows = []
-    combinations: list[tuple[list[str], NDArray[np.bool_]]] = [([], np.ones(len(codes), bool))]
-    for part in parts:
+    law = fit_global(items).proba
+    everyone = np.ones(items.n_items, dtype=bool)
+    combinations: list[tuple[list[str], NDArray[np.bool_]]] = [([], everyone)]
+    for part in [_parts(columns[known.index(name)]) for name in by]:
         combinations = [
             ([*names, name], mask & inside) for names, mask in combinations for name, inside in part
         ]
-    for names, mask in combinations:
-        inside = np.flatnonzero(mask)
-        if len(inside):
-            rows += [
-                {"rule": " and ".join(names)} | _row(items, inside, k, classes, float(weight.sum()))
-                for k in shown
-            ]
+    total = float(items.weights.sum())
+    rows = [
+        {"rule": " and ".join(names)} | _row(items, law, np.flatnonzero(mask), k, total)
+        for names, mask in combinations
+        if mask.any()
+        for k in (range(1, 2) if items.n_classes == 2 else range(items.n_classes))
+    ]
     table = pd.DataFrame(rows, columns=[*COLUMNS, _P_AFTER])
     table["adjusted_p_value"] = benjamini_hochberg(table["p_value"].to_numpy(dtype=float))
     after = benjamini_hochberg(table.pop(_P_AFTER).to_numpy(dtype=float))
@@ -283,24 +256,38 @@ def _parts(column: Column) -> list[tuple[str, NDArray[np.bool_]]]:
 # -- searching -----------------------------------------------------------------------------------
 
 
+def _standing_out(
+    items: CalibrationSet, columns: list[Column], rows: NDArray[np.int64]
+) -> list[Condition]:
+    """Return cuts of the directions that stand out on the rows that are searched."""
+    number = {column.name: j for j, column in enumerate(columns) if column.levels is None}
+    return [
+        Condition(number[name], name, kind, cut, cut)
+        for name, cut in strongest_cuts(items.take(rows))
+        if name in number
+        for kind in ("<=", ">")
+    ]
+
+
 def _search(
-    items: _Labelled,
+    items: CalibrationSet,
     columns: list[Column],
+    conditions: list[Condition],
     rows: NDArray[np.int64],
     max_conditions: int,
     max_subgroups: int,
     min_count: int,
 ) -> list[tuple[tuple[Condition, ...], int]]:
     """Return rules, with the class that each is about, found on ``rows`` one after the other."""
-    conditions = candidate_conditions(columns, rows)
     if not conditions or len(rows) == 0:
         return []
     here = [Column(c.name, c.values[rows], c.levels) for c in columns]
     masks = np.column_stack([condition.mask(here) for condition in conditions])
-    weight = items.weight[rows]
-    spread = (items.P * (1 - items.P))[rows]
-    left = items.residuals[rows]
-    shown = slice(1, 2) if items.P.shape[1] == 2 else slice(None)
+    weight = items.weights[rows]
+    P = items.proba[rows]
+    spread = P * (1 - P)
+    left = items.onehot[rows] - P
+    shown = slice(1, 2) if items.n_classes == 2 else slice(None)
     found: list[tuple[tuple[Condition, ...], int]] = []
     for _ in range(max_subgroups):
         rule = _best_rule(
@@ -369,52 +356,66 @@ def _repairs(masks, inside, residuals, spread, weight, min_count):
 
 
 def _row(
-    items: _Labelled, inside: NDArray[np.int64], k: int, classes: NDArray, total: float
+    items: CalibrationSet, law: Matrix, inside: NDArray[np.int64], k: int, total: float
 ) -> dict[str, Any]:
-    w = items.weight[inside]
+    """Compare the labels of some items with the model, and with the best global map ``law``."""
+    w = items.weights[inside]
     share = w / w.sum()
     outcome = (items.codes[inside] == k).astype(float)
-    predicted, observed = float(share @ items.P[inside, k]), float(share @ outcome)
+    p, h = items.proba[inside, k], law[inside, k]
+    predicted, observed = float(share @ p), float(share @ outcome)
     gap = observed - predicted
-    error = _error(outcome - items.P[inside, k], share, items, inside)
-    after = float(share @ (outcome - items.p_g[inside, k]))
-    error_after = _error(outcome - items.p_g[inside, k], share, items, inside)
     groups = None if items.groups is None else items.groups[inside]
-    n_effective = effective_size(outcome, share, groups)
-    low, high = wilson_interval(np.array([observed]), np.array([n_effective]))
-    K = items.P.shape[1]
+    low, high = wilson_interval(
+        np.array([observed]), np.array([effective_size(outcome, share, groups)])
+    )
+    K = items.n_classes
     return {
-        "class": classes.tolist()[k],
+        "class": items.classes.tolist()[k],
         "n": len(inside),
         "predicted": predicted,
         "observed": observed,
         "low": float(low[0]),
         "high": float(high[0]),
         "gap": gap,
-        "gain": K / (K - 1) * w.sum() / total * (gap**2 - error**2),
-        "p_value": _two_sided(gap / error),
+        "gain": K / (K - 1) * w.sum() / total * (gap**2 - _error(outcome, p, share, groups) ** 2),
+        "p_value": _p_value(outcome, p, share, groups),
         "adjusted_p_value": np.nan,
-        "gap_after_global_map": after,
-        _P_AFTER: _two_sided(after / error_after),
+        "gap_after_global_map": float(share @ (outcome - h)),
+        _P_AFTER: _p_value(outcome, h, share, groups),
     }
 
 
-def _two_sided(z: float) -> float:
-    return float(2 * ndtr(-abs(z)))
+def _p_value(outcome: Vector, p: Vector, share: Vector, groups: Rows | None) -> float:
+    """Return the two-sided p-value that the events have these probabilities.
 
-
-def _error(residual: Vector, share: Vector, items: _Labelled, inside: NDArray[np.int64]) -> float:
-    """Return the standard error of a mean residual.
-
-    The larger of what the residuals show and one event more or less: a small group without any
-    error must not count as certain.
+    Exact for items that count alike; by the normal distribution where weights differ, by Student's
+    where labels of a group may depend on each other.
     """
-    terms = share * (residual - share @ residual)
-    if items.groups is not None:
-        terms = np.bincount(items.groups[inside], weights=terms).astype(np.float64)
-        share = np.bincount(items.groups[inside], weights=share).astype(np.float64)
-    n = 1 / (share**2).sum()
-    return float(max(np.sqrt((terms**2).sum() * n / max(n - 1, 1)), 0.5 / n))
+    if groups is None and np.ptp(share) <= 1e-12 * share.max():
+        return mid_p_value(int(outcome.sum()), p)
+    error = _error(outcome, p, share, groups)
+    z = abs(float(share @ (outcome - p))) / error if error > 0 else 0.0
+    if groups is None:
+        return float(2 * ndtr(-z))
+    return float(2 * student_t.sf(z, max(len(np.unique(groups)) - 1, 1)))
+
+
+def _error(outcome: Vector, p: Vector, share: Vector, groups: Rows | None) -> float:
+    """Return the standard error of the mean outcome under the probabilities.
+
+    The residuals' own spread would be nothing in a group without any event. Where labels of a group
+    may depend on each other, the probabilities speak for as many independent items as the labels
+    show, and the sums over groups count if they show more.
+    """
+    if groups is None:
+        return float(np.sqrt(share**2 @ (p * (1 - p))))
+    gap = outcome - p
+    sums = np.bincount(groups, share * (gap - share @ gap))
+    n = len(np.unique(groups))
+    shown = float(sums @ sums) * n / max(n - 1, 1)
+    said = float(share @ (p * (1 - p))) / effective_size(outcome, share, groups)
+    return float(np.sqrt(max(shown, said)))
 
 
 def _mask(conditions: tuple[Condition, ...], columns: list[Column]) -> NDArray[np.bool_]:
@@ -431,11 +432,3 @@ def _words(conditions: tuple[Condition, ...]) -> str:
         else:
             parts += [str(c) for c in kinds.values()]
     return " and ".join(parts)
-
-
-def _holm(p_values: Vector) -> Vector:
-    order = np.argsort(p_values, kind="stable")
-    stepped = p_values[order] * np.arange(len(order), 0, -1)
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
-    return adjusted

@@ -21,7 +21,7 @@ from hetcal.persistence import specs_heterogeneity, specs_sklearn
 from hetcal.similarity import CallableSimilarity
 
 #: Names that files of format 1 may hold, and those of today: of classes and of their parts.
-_RENAMED_CLASSES = {"SilentFamily": "ZeroWeightExperts"}
+_RENAMED_CLASSES = {"SilentFamily": "ZeroWeightExperts", "Items": "MeasuredItems"}
 _RENAMED_PARTS = {
     "_honest": "_out_of_sample",
     "_honest_support": "_out_of_sample_support",
