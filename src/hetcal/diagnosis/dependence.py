@@ -205,7 +205,7 @@ def _by_columns(
         parts = np.column_stack([numbered[name] for name in names])
         return Cluster(names, np.unique(parts, axis=0, return_inverse=True)[1].astype(np.int64))
 
-    keys = [
+    keys: list[tuple[str, ...]] = [
         (name,)
         for name in numbered
         if name in others or crossed((name,)).rows_per_value <= _FEW_ROWS
@@ -284,7 +284,7 @@ def _columns(X: Any) -> dict[str, Rows]:
     frame = as_frame(X)
     if frame is not None:
         return {str(name): _numbered(frame[name].to_numpy()) for name in frame.columns}
-    columns = [] if X is None or sparse.issparse(X) else np.asarray(X).T
+    columns: Any = [] if X is None or sparse.issparse(X) else np.asarray(X).T
     return {f"x{j}": _numbered(column) for j, column in enumerate(columns)}
 
 
