@@ -156,8 +156,7 @@ def p_values_where_all_is_right(n_draws):
     return np.array(p_values)
 
 
-def test_the_test_of_calibration_on_average_keeps_its_level(monkeypatch):
-    monkeypatch.setattr("hetcal.diagnosis.measurements._NULL_DRAWS", 19)
+def test_the_test_of_calibration_on_average_keeps_its_level():
     assert (p_values_where_all_is_right(30) <= 0.05).sum() <= 4  # 1.5 on average
 
 

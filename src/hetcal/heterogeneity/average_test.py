@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from hetcal._typing import Matrix, Rows
 from hetcal.data import CalibrationSet
@@ -47,7 +48,8 @@ def _p_value(space: FunctionsOfP, items: CalibrationSet, seed: int | list[int]) 
         signs = rng.choice([-1.0, 1.0], (int(items.groups.max()) + 1, _DRAWS))
     for start in range(0, n, _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
-        P, error = items.proba[rows], items.onehot[rows] - items.proba[rows]
+        P = softmax(items.scores.log_proba[rows], axis=1)  # a hard zero is a small probability
+        error = items.onehot[rows] - P
         uniform = rng.random((len(P), _DRAWS), dtype=np.float32)
         for k, drawn in enumerate(_drawn_errors(P, error, uniform, signs, items.groups, rows)):
             sums[k] += space.coefficients(np.hstack([error[:, [k]], drawn]), rows)

@@ -93,7 +93,7 @@ class Dictionary:
         free = left_by_p(self.scores.astype(np.float64)) > _FUNCTION_OF_P
         self._add_singles(np.flatnonzero(free))
         self._add_products()
-        self._add_levels(columns, "", 3.0)
+        self._add_levels(columns, "", 8.0)
         if by is not None:
             self._add_by(by)
 
@@ -142,7 +142,7 @@ class Dictionary:
         if wavy:
             bent = self._add(Direction("wave", (j,), m) for j in wavy for m in waves)
             first = np.array([self._straight[j] for j in wavy])[:, None]
-            self._family("wave", 1.5, np.hstack([first, bent.reshape(len(wavy), -1)]))
+            self._family("wave", 2.0, np.hstack([first, bent.reshape(len(wavy), -1)]))
         slope = self._add(
             Direction("slope", (j, m)) for m in range(self._slopes.shape[1]) for j in free
         )
@@ -165,7 +165,7 @@ class Dictionary:
             for level in range(min(_LEVELS_IN_PAIRS, int((category.counts >= 20).sum())))
             for j in list(self._straight)[:20]
         )
-        self._family("pairs", 1.5, np.concatenate([pairs, levels])[:, None])
+        self._family("pairs", 2.0, np.concatenate([pairs, levels])[:, None])
         with_sides = [
             (self._straight[i], self._straight[j], pair)
             for pair in pairs
@@ -184,7 +184,7 @@ class Dictionary:
                 continue
             at = self._add(Direction(f"{where}level", (c, level)) for level in range(n_levels))
             self._family(f"levels of {category.name}", weight, at[None])
-            self._family(f"one level of {category.name}", weight / 3, at[:, None])
+            self._family(f"one level of {category.name}", weight / 8, at[:, None])
 
     def _add_by(self, by: FeatureColumns) -> None:
         """Add what the user asks about: as a whole, with the weight of all the rest together."""

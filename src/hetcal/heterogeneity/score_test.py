@@ -37,7 +37,7 @@ _BLOCK_CELLS = 1 << 22
 _SMALLEST_LOG_P = -80.0
 _TAIL = 0.1  # share of the draws by which the tail is fitted
 _TAIL_PRIOR = 200  # draws that say: the combination has the tail of a p-value
-_WEIGHT_ONE_CLASS, _WEIGHT_TOP = 0.5, 0.5
+_WEIGHT_ONE_CLASS, _WEIGHT_TOP = 0.75, 0.25
 
 
 @dataclass(frozen=True, eq=False)
