@@ -5,6 +5,7 @@ import pytest
 
 from hetcal.calibration import BetaCalibration
 from hetcal.calibration.hybrid.recalibration import Recalibration
+from hetcal.calibration.hybrid.recipe import cross_fitted
 from hetcal.calibration.hybrid.stacking import (
     cautious_share,
     convex_weights,
@@ -297,3 +298,27 @@ def test_a_last_temperature_is_believed_as_far_as_it_exceeds_chance():
     items = CalibrationSet.check(None, codes, y_proba=flat, caller="t")
     recalibration = Recalibration().fit(flat, items, Folds.make(2000, 5, seed=0), 1.0)
     assert 1.8 < recalibration.inverse_temperature_ < 2.2
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_no_part_of_the_recipe_has_seen_the_labels_of_the_fold_that_it_predicts(grouped):
+    rng = np.random.default_rng(0)
+    n = 120
+    groups = np.arange(n) // 2 if grouped else None
+    P = rng.dirichlet(np.ones(2), size=n)
+    codes = (rng.random(n) < P[:, 1]).astype(int)
+    experts = np.stack([P, *rng.dirichlet(np.ones(2), size=(3, n))])
+    folds = Folds.make(n, 5, seed=0, groups=groups)
+    left_out = folds.number == 2
+
+    def predicted(codes):
+        items = CalibrationSet.check(None, codes, y_proba=P, groups=groups, caller="test")
+        return cross_fitted(experts, items, folds, caution=0.0, seed=0)
+
+    (blend, final), (blend_else, final_else) = (
+        predicted(codes),
+        predicted(np.where(left_out, 1 - codes, codes)),
+    )
+    np.testing.assert_array_equal(final[left_out], final_else[left_out])
+    np.testing.assert_array_equal(blend[left_out], blend_else[left_out])
+    assert np.abs(final - final_else).max() > 0.01  # the labels do matter to the others

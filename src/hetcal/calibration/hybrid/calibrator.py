@@ -38,13 +38,8 @@ from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.recalibration import Recalibration
-from hetcal.calibration.hybrid.stacking import (
-    cautious_share,
-    cross_fitted_blend,
-    filled,
-    learned_weights,
-    reliance,
-)
+from hetcal.calibration.hybrid.recipe import Recipe, cross_fitted
+from hetcal.calibration.hybrid.stacking import filled, reliance
 from hetcal.calibration.hybrid.zero_weight import ZeroWeightExperts, without_zero_weight
 from hetcal.calibration.out_of_sample_support import (
     OutOfSampleSupport,
@@ -99,8 +94,8 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
     """Blend global maps, votes of similar items and retrained models by how they do out of sample.
 
     Every expert predicts each calibration item without having used its label. Convex weights then
-    minimise the Brier score of the blend, with a pull towards equal weights that counts as much as
-    five items. The blend replaces the average of global maps
+    minimise the Brier score of the blend, with a pull that counts as much as five items towards a
+    third for the base and equal parts of the rest for the others. The blend replaces the average of global maps
     (:class:`~hetcal.calibration.blend.GlobalBlend`) only as far as its gain exceeds what noise, and
     one imagined mistake, could have made. A last temperature corrects what blending leaves
     under-confident.
@@ -146,7 +141,8 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         near zero, in a hybrid that is mostly local, the calibration set has become a training
         set, and a warning says so.
     out_of_sample_proba_ : ndarray of shape (n, K)
-        An out-of-sample prediction for every calibration item.
+        An out-of-sample prediction for every calibration item: experts that have not seen its label
+        (or its group), blended by weights, share and last step learned without its fold.
     calibration_rows_ : ndarray of shape (m,)
         The rows that were learned from: those with a positive weight.
 
@@ -330,13 +326,13 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         self.in_base_ = [family.in_base for family in self.families_]
         base = self._base(predictions)
         every = np.stack([base, *(filled(Q, base) for part in predictions for Q in part)])
-        self.weights_ = learned_weights(every, items.onehot, items.counts)
-        blend = cross_fitted_blend(every, items, folds)
-        self.share_ = cautious_share(blend, base, items, self.caution)
-        blend = (1 - self.share_) * base + self.share_ * blend
-        self.recalibration_ = Recalibration().fit(blend, items, folds, self.caution)
+        recipe = Recipe.learn(every, items, folds, self.caution)
+        self.weights_, self.share_ = recipe.weights, recipe.share
+        self.recalibration_ = recipe.recalibration
         self.inverse_temperature_ = self.recalibration_.inverse_temperature_
-        self.out_of_sample_proba_ = self.recalibration_.apply(blend)
+        blend, self.out_of_sample_proba_ = cross_fitted(
+            every, items, folds, self.caution, self.random_state
+        )
         self.experts_ = self._table(every, items)
         return blend
 

@@ -7,22 +7,29 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import nnls
 
-from hetcal._typing import Matrix, Rows
+from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import CalibrationSet, Folds, out_of_sample
 from hetcal.metrics.scores import brier_losses
 from hetcal.metrics.standard_errors import mean_and_error
 
 # Weight of the equation "the weights sum to one" in the least squares; they are normalised after.
 _SUM_TO_ONE = 1e3
-# How many items it takes to move the weights away from equal shares; and who is not worth asking.
+# How many items it takes to move the weights away from where they start, the share of the base
+# there (the other experts start equal), and who is not worth asking.
 _PRIOR_ITEMS = 5.0
+_BASE_AT_START = 1 / 3
 _LEAST_WEIGHT = 0.01
 _SHARES = np.linspace(0.0, 1.0, 41)
 _SURE = 2.0  # standard errors beyond which a gain is told from none
 
 
 def convex_weights(
-    said: Matrix, truth: Matrix, weight: Matrix, *, prior_items: float = 0.0
+    said: Matrix,
+    truth: Matrix,
+    weight: Matrix,
+    *,
+    prior_items: float = 0.0,
+    start: Vector | None = None,
 ) -> Matrix:
     """Return the weights on the simplex that minimise the Brier score of the blend.
 
@@ -35,8 +42,10 @@ def convex_weights(
     weight : ndarray of shape (n,)
         Weight of each item.
     prior_items : float, default=0.0
-        Strength of a pull towards equal weights: this many times their squared distance is added
-        to the sum of Brier scores.
+        Strength of a pull towards ``start``: this many times the squared distance is added to the
+        sum of Brier scores.
+    start : ndarray of shape (J,), optional
+        Equal weights when None.
 
     Examples
     --------
@@ -52,7 +61,7 @@ def convex_weights(
     gram, product = flat @ flat.T, flat @ target
     pull = prior_items / total
     gram += (pull + 1e-10 * np.trace(gram) / J) * np.eye(J)
-    product += pull / J
+    product += pull * (np.full(J, 1 / J) if start is None else start)
     # A square root of the Gram matrix turns the quadratic program into a small least squares.
     values, vectors = np.linalg.eigh(gram)
     root = np.sqrt(np.maximum(values, 1e-300))
@@ -62,8 +71,10 @@ def convex_weights(
 
 
 def learned_weights(said: Matrix, truth: Matrix, weight: Matrix) -> Matrix:
-    """Return convex weights that few items leave near equal, zero for whoever has hardly a say."""
-    w = convex_weights(said, truth, weight, prior_items=_PRIOR_ITEMS)
+    """Return convex weights, zero for whoever has hardly a say; the first expert is the base."""
+    others = max(len(said) - 1, 1)
+    start = np.append(_BASE_AT_START, np.full(others, (1 - _BASE_AT_START) / others))[: len(said)]
+    w = convex_weights(said, truth, weight, prior_items=_PRIOR_ITEMS, start=start)
     w = np.where(w < min(_LEAST_WEIGHT, w.max()), 0.0, w)
     return w / w.sum()
 
