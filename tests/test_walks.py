@@ -8,7 +8,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 N_ROWS = 60
 # Validations, and encodings by way of treating missing values.
 EXPECTED = {
-    "hetcal diagnose": (1, {"keep": 1, "impute": 1}),
+    "hetcal diagnose": (1, {"keep": 1}),
     "HybridCalibrator.fit": (1, {"keep": 1}),
     "hetcal apply": (1, {"keep": 1}),
     # An update asks for support, and with labels for probabilities too; both are public methods of

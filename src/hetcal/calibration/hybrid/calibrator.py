@@ -95,10 +95,10 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
 
     Every expert predicts each calibration item without having used its label. Convex weights then
     minimise the Brier score of the blend, with a pull that counts as much as five items towards a
-    third for the base and equal parts of the rest for the others. The blend replaces the average of global maps
-    (:class:`~hetcal.calibration.blend.GlobalBlend`) only as far as its gain exceeds what noise, and
-    one imagined mistake, could have made. A last temperature corrects what blending leaves
-    under-confident.
+    third for the base and equal parts of the rest for the others. The blend replaces the base, the
+    average of global maps (:class:`~hetcal.calibration.blend.GlobalBlend`), only as far as its gain
+    exceeds what noise, and one imagined mistake, could have made. A last temperature corrects what
+    blending leaves under-confident.
 
     Parameters
     ----------
