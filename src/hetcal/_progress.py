@@ -26,9 +26,9 @@ def report_progress(listener: Listener) -> Iterator[None]:
     >>> hybrid = hetcal.HybridCalibrator("neighbours", n_estimators=5)
     >>> with hetcal.report_progress(lambda done, total, what: print(f"{done}/{total} {what}")):
     ...     hybrid = hybrid.fit(data.X, data.y, y_proba=data.y_proba)
-    1/7 temperature
-    2/7 bcts
-    ...
+    1/3 global
+    2/3 5-nearest-log
+    3/3 5-nearest-p
     """
     before = _listener.set(listener)
     try:

@@ -490,7 +490,7 @@ def test_the_default_is_the_hybrid():
 
 def test_a_cross_fitted_model_is_not_told_to_learn_from_its_own_rows():
     """The hybrid warns where features alone would do; only a frozen model could be retrained."""
-    X, y = make_classification(150, 4, random_state=0)
+    X, y = make_classification(300, 4, random_state=0)
     hybrid = HybridCalibrator("forests", n_estimators=20)
     useless = RidgeClassifier(alpha=1e9)
     frozen = FrozenEstimator(clone(useless).fit(X, np.random.default_rng(0).permutation(y)))

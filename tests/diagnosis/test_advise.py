@@ -188,7 +188,7 @@ def test_progress_and_repetition():
     data = make_hidden_heterogeneity(80, heterogeneity=1.0, random_state=1)
     steps = []
     once = quick(data, progress=lambda done, total, what: steps.append((done, total)))
-    assert steps == [(k, 6) for k in range(7)]
+    assert steps == [(k, 7) for k in range(8)]
     pd.testing.assert_frame_equal(quick(data).frame(), once.frame())
 
 

@@ -14,12 +14,14 @@ of a tree in p, where jumps are so large that BIC pays for them.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
@@ -274,9 +276,11 @@ def _logistic_fit(columns: Matrix, codes: Rows, Y: Matrix, weight: Vector) -> Ma
         tol=1e-3,
     )
     if len(seen) > 1:
-        H[:, seen] += (1 - 1e-3) * model.fit(scaled, codes, sample_weight=weight).predict_proba(
-            scaled
-        )
+        with warnings.catch_warnings():
+            # It is one more function of p, good or not; a constant p may stop the search.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(scaled, codes, sample_weight=weight)
+        H[:, seen] += (1 - 1e-3) * model.predict_proba(scaled)
     return H / H.sum(axis=1, keepdims=True)
 
 

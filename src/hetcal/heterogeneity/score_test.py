@@ -387,7 +387,7 @@ def harmonic_p_value(first: float, second: float, share: float) -> float:
     Examples
     --------
     >>> round(harmonic_p_value(0.001, 0.8, 0.75), 4), round(harmonic_p_value(0.5, 0.5, 0.75), 2)
-    (0.0013, 0.68)
+    (0.0013, 0.62)
     """
     w, v = share, 1 - share
     s = w / max(first, 1e-300) + v / max(second, 1e-300)
