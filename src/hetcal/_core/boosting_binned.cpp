@@ -101,7 +101,7 @@ class LeafwiseTree {
         sums_[i] = sums;
     }
 
-    void grow(double least_weight, TreeOut out, double *scores) {
+    void grow(double least_weight, const std::uint8_t *learning, TreeOut out, double *scores) {
         least_weight_ = least_weight * settings_.half_unit;
         Sums all;
         for (const std::uint32_t i : items_) all += sums_[i];
@@ -114,6 +114,8 @@ class LeafwiseTree {
             split(best, n_leaves + 1 < settings_.most_leaves, n_leaves, out);
         }
         finish(out, scores);
+        for (std::size_t i = 0; i < data_.n_items; ++i)
+            if (!learning[i]) scores[i] += out.value[leaf_of(i, out)];
         items_.clear();
     }
 
@@ -137,9 +139,17 @@ class LeafwiseTree {
         Sums *histogram = histograms_[node.histogram].data();
         std::fill_n(histogram, data_.n_features * kSlots, Sums{});
         for (std::size_t p = node.begin; p < node.end; ++p) {
-            const std::uint8_t *slot = data_.slots + items_[p] * data_.n_features;
+            const std::uint8_t *slot = data_.slots + items_[p] * data_.n_features, *end = slot + data_.n_features;
             const Sums sums = sums_[items_[p]];
-            for (std::size_t f = 0; f < data_.n_features; ++f) histogram[f * kSlots + slot[f]] += sums;
+            Sums *of_feature = histogram;
+            // Four at a time: addresses are then constants beside one pointer.
+            for (; end - slot >= 4; slot += 4, of_feature += 4 * kSlots) {
+                of_feature[slot[0]] += sums;
+                of_feature[kSlots + slot[1]] += sums;
+                of_feature[2 * kSlots + slot[2]] += sums;
+                of_feature[3 * kSlots + slot[3]] += sums;
+            }
+            for (; slot < end; ++slot, of_feature += kSlots) of_feature[*slot] += sums;
         }
     }
 
@@ -218,22 +228,25 @@ class LeafwiseTree {
         return middle;
     }
 
-    // Values of the leaves, and what they add to the score of every item.
-    void finish(TreeOut out, double *scores) {
+    // Values of the leaves, and what they add to the scores of the items in them.
+    void finish(TreeOut out, double *scores) const {
         for (std::size_t v = 0; v < nodes_.size(); ++v) {
             const Node &node = nodes_[v];
             out.left[v] = node.left;
-            if (node.left < 0)
-                out.value[v] = -settings_.learning_rate * (settings_.slope(node.sums) / settings_.mass(node.sums));
+            if (node.left >= 0) continue;
+            out.value[v] = -settings_.learning_rate * (settings_.slope(node.sums) / settings_.mass(node.sums));
+            for (std::size_t p = node.begin; p < node.end; ++p) scores[items_[p]] += out.value[v];
         }
-        for (std::size_t i = 0; i < data_.n_items; ++i) {
-            std::size_t v = 0;
-            while (out.left[v] >= 0) {
-                const bool left = goes_left(i, static_cast<std::size_t>(out.feature[v]), out.cut[v], out.missing_left[v] != 0);
-                v = static_cast<std::size_t>(out.left[v]) + !left;
-            }
-            scores[i] += out.value[v];
+    }
+
+    std::size_t leaf_of(std::size_t item, TreeOut out) const {
+        std::size_t v = 0;
+        while (out.left[v] >= 0) {
+            const auto feature = static_cast<std::size_t>(out.feature[v]);
+            const bool left = goes_left(item, feature, out.cut[v], out.missing_left[v] != 0);
+            v = static_cast<std::size_t>(out.left[v]) + !left;
         }
+        return v;
     }
 
     const Data data_;
@@ -293,14 +306,14 @@ void grow_leafwise_trees(MatrixIn<std::uint8_t> slots, MatrixIn<std::uint8_t> le
         LeafwiseTree &grower = growers[worker];
         for (std::size_t i = 0; i < n; ++i) {
             if (!learning[i]) continue;
-            const auto whole = static_cast<std::int64_t>(G[i] * slope_unit);
+            const auto whole = static_cast<std::uint64_t>(static_cast<std::int64_t>(G[i] * slope_unit));
             const auto upper = static_cast<std::uint64_t>(H[i] * half_unit) << 32;
-            grower.add_item(i, {static_cast<std::uint64_t>(whole), upper | static_cast<std::uint64_t>(weight(i) * half_unit)});
+            grower.add_item(i, {whole, upper | static_cast<std::uint64_t>(weight(i) * half_unit)});
         }
         const std::size_t at = t * n_nodes;
-        grower.grow(least_weight(t / n_scores),
-                    {feature.data() + at, left.data() + at, cut.data() + at, missing_left.data() + at, value.data() + at},
-                    scores.data() + t * n);
+        const TreeOut out{feature.data() + at, left.data() + at, cut.data() + at, missing_left.data() + at,
+                          value.data() + at};
+        grower.grow(least_weight(t / n_scores), learning, out, scores.data() + t * n);
     });
 }
 
@@ -333,7 +346,8 @@ class PackedBoosting {
                         check_.refuse("left and right", "lie after their parent, in its tree", left(v));
                     check_.indices(feature.data() + v, 1, "feature of a node", n_features_);
                 }
-                nodes_.push_back({left(v) < 0 ? value(v) : threshold(v), feature(v), left(v), right(v), missing_left(v)});
+                const double number = left(v) < 0 ? value(v) : threshold(v);
+                nodes_.push_back({number, feature(v), left(v), right(v), missing_left(v)});
             }
         }
     }
