@@ -409,6 +409,13 @@ def compiled_calls():
     boosted = Boosting(n_rounds=2, depth=2).fit(Z, CODES)
     trees = boosted.column, boosted.threshold, boosted.value
 
+    leafwise = [
+        *(bins.T.copy(), np.ones((2, N), np.uint8), ones, np.ones(2), *np.ones((2, 2, 1, N))),
+        *(2.0**30, 2.0**20, 1.0, 0.1, *np.zeros((2, 2, 1, 5), np.int32)),
+        *(*np.zeros((2, 2, 1, 5), np.uint8), np.zeros((2, 1, 5)), np.zeros((2, 1, N)), 2),
+    ]
+    valued = [*nodes[:5], nodes[1], forest.tree_offset]
+
     def scores(X, codes, P, indptr, indices, seeds, alphas, threads, a, b, status, oob):
         floats = [a, b, *(np.empty((1, 2)) for _ in range(4))]
         how = seeds, alphas, False, True, threads, None, floats, status, oob
@@ -451,6 +458,9 @@ def compiled_calls():
             core.grow_boosted_trees,
             [bins, np.arange(3, dtype=np.int32), *np.ones((2, 2, N)), 2, 1.0, 0.0, *grown, 2],
         ),
+        "grow_leafwise_trees": (core.grow_leafwise_trees, leafwise),
+        "PackedBoosting": (core.PackedBoosting, [*valued, 3]),
+        "add": (core.PackedBoosting(*valued, 3).add, [Z, np.zeros((N, 2))]),
         "add_boosted_leaves": (core.add_boosted_leaves, [Z, *trees, np.zeros((N, K))]),
         "local_forest_scores": (
             scores,
@@ -464,6 +474,7 @@ CALLS = [
     *("LeafIndex", "from_leaves", "vote", "nearest", "pairwise", "pool_adjacent_violators"),
     *("BinnedForestFitter", "BinnedForestFitter, values", "grow, binned"),
     *("ForestFitter", "grow", "grow_boosted_trees", "add_boosted_leaves", "local_forest_scores"),
+    *("grow_leafwise_trees", "PackedBoosting", "add"),
 ]
 
 
@@ -509,7 +520,16 @@ def test_every_compiled_function_is_called():
     public = {name for name in dir(native()) if not name.startswith("_")}
     called = {name.split(",")[0] for name in CALLS}
     inside = {"apply", "vote_dense", "vote_sparse", "from_leaves", "vote", "nearest", "pairwise"}
-    assert public == called - inside - {"grow"}
+    assert public == called - inside - {"grow", "add"}
+
+
+@needs_core
+def test_trees_with_room_for_half_a_split():
+    with use_core("native"):
+        function, arguments = compiled_calls()["grow_leafwise_trees"]
+        arguments[10:15] = [values[:, :, :4].copy() for values in arguments[10:15]]
+        with pytest.raises(ValueError, match="odd number of nodes"):
+            function(*arguments)
 
 
 @needs_core

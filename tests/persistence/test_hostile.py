@@ -350,23 +350,56 @@ TREE_ATTACKS = {
 }
 
 
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory) -> Path:
+LEAFWISE_ATTACKS = {
+    "a feature that is not there": ("feature", lambda a: np.where(a == a.max(), 6, a)),
+    "a negative feature": ("feature", lambda a: a - 1),
+    "a child in another tree": ("left", lambda a: np.where(a == a.max(), 1, a)),
+    "a node that is its own child": ("left", lambda a: np.where(a == 1, 0, a)),
+    "one child": ("right", lambda a: np.where(a == 2, -1, a)),
+    "a child of two nodes": ("right", lambda a: np.where(a == 2, 1, a)),
+    "thresholds that are missing": ("threshold", lambda a: a[:-1]),
+    "a threshold that is no number": ("threshold", lambda a: a * np.nan),
+    "values that are missing": ("value", lambda a: a[:-1]),
+    "values that are no numbers": ("value", lambda a: a + np.inf),
+    "sides that are missing": ("missing_left", lambda a: a[:-1]),
+    "trees that end before they begin": ("tree_offset", lambda a: a[::-1]),
+    "trees without nodes": ("tree_offset", lambda a: np.append(a, a[-1])),
+    "first scores for other classes": ("baseline", lambda a: np.append(a, 0.0)),
+    "a class twice": ("classes_", lambda a: a * 0),
+    "a class that is not there": ("classes_", lambda a: a + 1),
+}
+
+
+def boosted_file(family: str, n_features: int, folder: Path) -> Path:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 60)
-    X, P = rng.normal(size=(60, 310)) + y[:, None], rng.dirichlet(np.ones(2), 60)
-    hybrid = hetcal.HybridCalibrator("wide-boosting", n_estimators=4).fit(X, y, y_proba=P)
-    path = tmp_path_factory.mktemp("wide") / "c.hetcal"
-    hetcal.save(hybrid, path)
-    return path
+    X, P = rng.normal(size=(60, n_features)) + y[:, None], rng.dirichlet(np.ones(2), 60)
+    hybrid = hetcal.HybridCalibrator(family, n_estimators=4).fit(X, y, y_proba=P)
+    hetcal.save(hybrid, folder / "c.hetcal")
+    return folder / "c.hetcal"
+
+
+@pytest.fixture(scope="module")
+def boosted(tmp_path_factory) -> dict[str, Path]:
+    widths = {"wide-boosting": 310, "boosting": 4}
+    return {
+        family: boosted_file(family, width, tmp_path_factory.mktemp(family))
+        for family, width in widths.items()
+    }
 
 
 @pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
-@pytest.mark.parametrize("attack", TREE_ATTACKS)
-def test_complete_trees_that_no_fit_could_have_made(attack, wide, tmp_path):
-    name, edit = TREE_ATTACKS[attack]
+@pytest.mark.parametrize(
+    ("family", "attack"),
+    [
+        *(("wide-boosting", attack) for attack in TREE_ATTACKS),
+        *(("boosting", attack) for attack in LEAFWISE_ATTACKS),
+    ],
+)
+def test_boosted_trees_that_no_fit_could_have_made(family, attack, boosted, tmp_path):
+    name, edit = (TREE_ATTACKS if family == "wide-boosting" else LEAFWISE_ATTACKS)[attack]
     path = tmp_path / "c.hetcal"
-    path.write_bytes(wide.read_bytes())
+    path.write_bytes(boosted[family].read_bytes())
 
     def spoil(state, arrays):
         families = [family["state"] for family in state["families_"]]

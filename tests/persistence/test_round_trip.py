@@ -19,7 +19,7 @@ from hetcal.persistence.budget import Budget
 from hetcal.persistence.tree import Decoder, Encoder
 from hetcal.similarity import EuclideanSimilarity, ForestProximity
 
-#: A hybrid without boosting, which takes seconds; boosted trees have tests of their own.
+#: A hybrid without boosting; boosted trees have tests of their own.
 LIGHT = {"n_estimators": 6, "experts": ("proximity", "forests", "neighbours", "kernel")}
 
 pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.HetcalWarning")
@@ -270,13 +270,18 @@ def test_the_date_can_be_given_from_outside(data, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_wide_boosting(n_classes, tmp_path):
+@pytest.mark.parametrize(
+    ("family", "expert", "n_features"),
+    [("wide-boosting", "wide-boosting-x", 310), ("boosting", "boosting-small", 4)],
+)
+def test_boosting(family, expert, n_features, n_classes, tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(0, n_classes, 90)
-    X = rng.normal(size=(90, 310)) + y[:, None]
+    X = rng.normal(size=(90, n_features)) + y[:, None]
+    X[rng.random(X.shape) < 0.1] = np.nan
     P = rng.dirichlet(np.ones(n_classes), 90)
-    hybrid = hetcal.HybridCalibrator("wide-boosting", n_estimators=4).fit(X, y, y_proba=P)
-    assert hybrid.experts_.loc["wide-boosting-x", "weight"] > 0
+    hybrid = hetcal.HybridCalibrator(family, n_estimators=4).fit(X, y, y_proba=P)
+    assert hybrid.experts_.loc[expert, "weight"] > 0
     loaded = reloaded(hybrid, tmp_path)
     assert_same(answers(hybrid, X[:7], P[:7]), answers(loaded, X[:7], P[:7]))
     without = reloaded(hybrid, tmp_path, forget_features=True)

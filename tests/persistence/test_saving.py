@@ -13,11 +13,9 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import hetcal
-from hetcal.calibration.hybrid.boosted_trees import BoostedTrees
 from hetcal.persistence import describe
 from hetcal.similarity import CombinedSimilarity, ForestProximity, RBFSimilarity
 
@@ -245,20 +243,6 @@ def test_an_expert_with_a_say_cannot_forget(data, tmp_path):
 def test_global_maps_have_nothing_to_forget(data, tmp_path):
     hetcal.save(data.fitted(hetcal.PlattScaling()), tmp_path / "c", forget_features=True)
     assert isinstance(hetcal.load(tmp_path / "c"), hetcal.PlattScaling)
-
-
-# -- boosted trees -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_boosted_trees_predict_as_scikit_learn(n_classes):
-    rng = np.random.default_rng(0)
-    X = np.where(rng.random((300, 4)) < 0.1, np.nan, rng.normal(size=(300, 4)))
-    y = rng.integers(0, n_classes, 300)
-    model = HistGradientBoostingClassifier(max_iter=15, min_samples_leaf=3).fit(X, y)
-    trees = BoostedTrees.from_sklearn(model)
-    new = np.vstack([X, [[np.inf, -np.inf, np.nan, 0.0]]])
-    np.testing.assert_array_equal(trees.predict_proba(new), model.predict_proba(new))
 
 
 # -- other ways to store -------------------------------------------------------------------------

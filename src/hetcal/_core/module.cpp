@@ -5,6 +5,7 @@ namespace nb = nanobind;
 
 void register_binned_forest(nb::module_ &m);
 void register_boosting(nb::module_ &m);
+void register_boosting_binned(nb::module_ &m);
 void register_isotonic(nb::module_ &m);
 void register_hh_local_forests(nb::module_ &m);
 void register_forest_fit(nb::module_ &m);
@@ -16,6 +17,7 @@ NB_MODULE(_native, m) {
     m.doc() = "Compiled kernels of hetcal; see hetcal.kernels for their documentation.";
     register_binned_forest(m);
     register_boosting(m);
+    register_boosting_binned(m);
     register_isotonic(m);
     register_hh_local_forests(m);
     register_forest_fit(m);

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 import hetcal.calibration.featureless
 import hetcal.monitor.monitor  # noqa: F401  (and all that these import declare their classes)
 from hetcal._exceptions import FileFormatError
 from hetcal._stored.declaration import DECLARED
 from hetcal._stored.reader import Spec, declared
-from hetcal.calibration.hybrid.boosted_trees import BoostedTrees
 from hetcal.calibration.hybrid.families import Family
 from hetcal.persistence import specs_heterogeneity, specs_sklearn
 from hetcal.similarity import CallableSimilarity
@@ -34,18 +31,11 @@ _BY_NAME: dict[str, Spec] = {
         map(declared, DECLARED.values()), specs_sklearn.SPECS, specs_heterogeneity.SPECS
     )
 }
-#: Of scikit-learn's own model the trees are stored; what is loaded is a :class:`BoostedTrees`.
-_AS_TREES = replace(
-    _BY_NAME["BoostedTrees"],
-    pack=lambda model: _BY_NAME["BoostedTrees"].pack(BoostedTrees.from_sklearn(model)),
-)
 _BY_CLASS = {spec.cls: spec for spec in _BY_NAME.values()}
 
 
 def spec_of(value: Any, where: str) -> Spec:
     """Return how to store a value, or raise ``TypeError`` with a way out."""
-    if type(value) is HistGradientBoostingClassifier:
-        return _AS_TREES
     spec = _BY_CLASS.get(type(value))
     if spec is None:
         raise TypeError(f"hetcal.save: {where} is {_described(value)}. {_remedy(value)}")

@@ -95,7 +95,7 @@ class Library:
             kinds = (True, False) if self.items.n_classes == 2 else (False,)
             options: dict[str, Any] = {"seed": self.seed, "n_jobs": self.n_jobs}
             return [WideBoostingFamily(with_model=see, **options) for see in kinds]
-        return [BoostingFamily(kind, seed=self.seed) for kind in ("boosting", "boosting-small")]
+        return [BoostingFamily(kind, n_jobs=self.n_jobs) for kind in ("boosting", "boosting-small")]
 
     def proximity(self, *, with_model: bool = True) -> Family:
         """Return votes by proximity."""

@@ -6,10 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import has_fit_parameter
 
-from hetcal._compat import threadpool_limits
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import (
     MOST_CLASSES,
@@ -25,26 +23,17 @@ from hetcal._stored.fields import (
 from hetcal._typing import Matrix
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.crossfit import fit_weighted
-from hetcal.calibration.hybrid.boosted_trees import BoostedTrees
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.data import CalibrationSet, Folds, Scores
+from hetcal.kernels.boosted_trees import BoostedTrees
 from hetcal.kernels.boosting import AdditiveTrees, Boosting
+from hetcal.kernels.boosting_binned import BinnedBoosting
 
-_BOOSTING: dict[str, dict[str, Any]] = {
-    "boosting": {
-        "learning_rate": 0.06,
-        "max_iter": 120,
-        "max_leaf_nodes": 12,
-        "l2_regularization": 1.0,
-    },
+_BOOSTING = {
+    "boosting": BinnedBoosting(n_rounds=120, learning_rate=0.06, n_leaves=12, l2=1.0),
     # Nearly additive: less to learn, so that a few hundred items suffice.
-    "boosting-small": {
-        "learning_rate": 0.08,
-        "max_iter": 100,
-        "max_leaf_nodes": 4,
-        "l2_regularization": 5.0,
-    },
+    "boosting-small": BinnedBoosting(n_rounds=100, learning_rate=0.08, n_leaves=4, l2=5.0),
 }
 
 
@@ -102,45 +91,60 @@ _STORED = {"n_classes_": whole(2, MOST_CLASSES), "space_": instance(LogSpace, "c
     may_lack=("space_", "known_"),
 )
 class BoostingFamily(ModelFamily):
-    """Gradient boosting on [X, log p]: what retraining a boosted model would give."""
+    """Gradient boosting on [X, log p]: what retraining a boosted model would give.
 
-    def __init__(self, name: str = "boosting", *, seed: int = 0):
+    ``seed`` and ``known_`` are in files of the boosting before this one, which drew at random and
+    left out columns without any value.
+    """
+
+    def __init__(self, name: str = "boosting", *, seed: int = 0, n_jobs: int | None = None):
         self.name = name
         self.seed = seed
+        self.n_jobs = n_jobs
 
     def _space(self) -> LogSpace:
         return LogSpace()
 
     def _train(self, Z: Matrix, items: CalibrationSet) -> Any:
-        self.known_ = ~np.isnan(Z).all(axis=0)  # a column without any value cannot be binned
-        if items.unequal_counts is not None:
-            # Of weighted values scikit-learn takes one quantile after the other, for minutes; of
-            # values in bins it takes none.
-            Z = self.space_.binned(items).rounded()
-        model = HistGradientBoostingClassifier(
-            min_samples_leaf=int(np.clip(items.n_items // 40, 3, 20)),
-            early_stopping=False,
-            random_state=self.seed,
-            **_BOOSTING[self.name],
+        least = _least_weight(items.n_items)
+        return _BOOSTING[self.name].fit(
+            self.space_.binned(items), items.codes, least_weight=least, **self._options(items)
         )
-        # Small sets gain nothing from threads, and on a busy machine waiting threads cost a lot.
-        with threadpool_limits(1, user_api="openmp"):
-            return model.fit(Z[:, self.known_], items.codes, sample_weight=items.unequal_counts)
+
+    def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
+        """Boost without each fold, all of them side by side on the same bins."""
+        if self.fitted_ is None:
+            return self.cross_fitted(items, folds)
+        least = np.array([_least_weight(len(train)) for train, _ in folds])
+        Q = _BOOSTING[self.name].out_of_fold(
+            *(self.space_.binned(items), items.codes, items.n_classes, folds.number),
+            least_weight=least,
+            **self._options(items),
+        )
+        return [Q]
+
+    def _options(self, items: CalibrationSet) -> dict[str, Any]:
+        return {"weight": items.unequal_counts, "n_jobs": self.n_jobs}
 
     def _check_restored(self) -> None:
         trees = self.fitted_
         if trees is None:  # all items were of one class
             return
         expect(in_range(trees.classes_, 0, self.n_classes_), self, "has odd classes")
-        known: Any = getattr(self, "known_", None)
         expect(hasattr(self, "space_"), self, "has no space")
-        good = is_array(known, "b", (len(self.space_.center_),))
+        n_columns = len(self.space_.center_)
+        known: Any = getattr(self, "known_", np.ones(n_columns, dtype=bool))
+        good = is_array(known, "b", (n_columns,))
         expect(good, self, "does not know its columns")
         expect(int(known.sum()) == trees.n_features, self, "has trees of other columns")
 
     def _ask(self, Z: Matrix) -> Matrix:
-        with threadpool_limits(1, user_api="openmp"):
-            return super()._ask(Z[:, self.known_])
+        return super()._ask(Z[:, self.known_] if hasattr(self, "known_") else Z)
+
+
+def _least_weight(n_items: int) -> int:
+    """Return how many items a leaf must hold."""
+    return int(np.clip(n_items // 40, 3, 20))
 
 
 @stored(

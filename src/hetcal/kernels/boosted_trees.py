@@ -1,18 +1,19 @@
-"""Boosted trees as plain arrays: what a file keeps of gradient boosting."""
+"""Boosted trees with children wherever they are: what a file keeps of gradient boosting."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import MOST_CLASSES, integers, numbers, rising
-from hetcal.kernels._checks import check_trees
+from hetcal.kernels._backend import native
+from hetcal.kernels._checks import aligned, check_trees
 from hetcal.kernels.forest_model import STORED_TREES
 
 Matrix = NDArray[np.float64]
@@ -30,7 +31,7 @@ _MOST_TREES = 1_000_000
 )
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """The trees of a fitted ``HistGradientBoostingClassifier``; predicts the same to the bit.
+    """Scores that are sums over trees: one score with two classes, else one per class.
 
     Attributes
     ----------
@@ -61,40 +62,6 @@ class BoostedTrees:
     classes_: NDArray[np.int64]
     n_features: int
 
-    @classmethod
-    def from_sklearn(cls, model: HistGradientBoostingClassifier) -> BoostedTrees:
-        """Read the trees of a fitted model."""
-        nodes = [tree.nodes for round_ in model._predictors for tree in round_]
-        if any(tree["is_categorical"].any() for tree in nodes):
-            raise TypeError(
-                "hetcal.save cannot store boosted trees with splits on categories. Encode the "
-                "categories as numbers before the fit."
-            )
-        offset = np.concatenate([[0], np.cumsum([len(tree) for tree in nodes])])
-
-        def joined(name: str, dtype: Any) -> NDArray:
-            return np.concatenate([tree[name] for tree in nodes]).astype(dtype)
-
-        def children(name: str) -> NDArray[np.int32]:
-            parts = [
-                np.where(tree["is_leaf"] != 0, -1, tree[name].astype(np.int64) + start)
-                for tree, start in zip(nodes, offset, strict=False)
-            ]
-            return np.concatenate(parts).astype(np.int32)
-
-        return cls(
-            feature=joined("feature_idx", np.int32),
-            threshold=joined("num_threshold", np.float64),
-            left=children("left"),
-            right=children("right"),
-            missing_left=joined("missing_go_to_left", np.uint8),
-            value=joined("value", np.float64),
-            tree_offset=offset.astype(np.int64),
-            baseline=np.asarray(model._baseline_prediction, dtype=np.float64).ravel(),
-            classes_=np.asarray(model.classes_, dtype=np.int64),
-            n_features=int(model.n_features_in_),
-        )
-
     def predict_proba(self, X: Matrix) -> Matrix:
         """Return the probabilities of ``classes_``."""
         X = np.asarray(X, dtype=np.float64)
@@ -104,14 +71,31 @@ class BoostedTrees:
             )
         n_scores = len(self.baseline)
         scores = np.zeros((len(X), n_scores)) + self.baseline
-        # Tree by tree and in order: sums of floating-point numbers depend on it.
-        for tree, root in enumerate(self.tree_offset[:-1]):
-            scores[:, tree % n_scores] += self.value[self._leaves(X, int(root))]
+        if native() is None:
+            self._add_leaves(X, scores)
+        else:
+            self.packed.add(*aligned(np.ascontiguousarray(X)), scores)
         if n_scores == 1:
             second = expit(scores[:, 0])
             return np.column_stack([1 - second, second])
         odds = np.exp(scores - scores.max(axis=1, keepdims=True))
         return odds / odds.sum(axis=1, keepdims=True)
+
+    @cached_property
+    def packed(self) -> Any:
+        """The trees of the compiled core: checked and copied once, when first needed."""
+        nodes = (self.feature, self.threshold, self.left, self.right, self.missing_left, self.value)
+        core: Any = native()
+        return core.PackedBoosting(*aligned(*nodes, self.tree_offset), self.n_features)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "packed"}
+
+    def _add_leaves(self, X: Matrix, scores: Matrix) -> None:
+        # Tree by tree and in order: sums of floating-point numbers depend on it.
+        for tree, root in enumerate(self.tree_offset[:-1]):
+            scores[:, tree % scores.shape[1]] += self.value[self._leaves(X, int(root))]
 
     def _leaves(self, X: Matrix, root: int) -> NDArray[np.int64]:
         node = np.full(len(X), root)
