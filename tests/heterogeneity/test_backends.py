@@ -37,7 +37,7 @@ def cluster():
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # any free port: another run may have the usual one
             silence_logs=logging.CRITICAL,
         ) as cluster,
         distributed.Client(cluster) as client,

@@ -438,7 +438,7 @@ def compiled_calls():
         "from_leaves": (core.LeafIndex.from_leaves, [leaves, forest.n_leaves, n_trees]),
         "vote": (
             index.compiled.vote,
-            [*rows, CODES, ones, np.zeros(N), 2.0, 3, np.zeros((N, K)), np.zeros((N, 2)), 2],
+            [*rows, CODES, ones, np.zeros(N), ones[:1], 3, np.zeros((N, K)), np.zeros((N, 2)), 2],
         ),
         "nearest": (
             index.compiled.nearest,

@@ -123,6 +123,18 @@ def test_without_threshold_it_is_the_plain_vote(core):
     np.testing.assert_allclose(result.support, plain.sum(axis=1), rtol=0, atol=1e-12)
 
 
+def test_several_powers_come_from_one_search(core):
+    s = Setting()
+    powers = (2.0, 0.0, 8.0)
+    queries = fk.queries_from_leaves(fk.apply(s.forest, s.rows))
+    for options in ({}, {"weight": s.weight}, {"threshold": s.threshold}, {"n_neighbors": 3}):
+        cast = fk.neighbour_votes(s.index, queries, s.y, s.K, powers, **options)
+        for power, result in zip(powers, cast, strict=True):
+            alone = fk.neighbour_vote(s.index, queries, s.y, s.K, power=power, **options)
+            for part in ("votes", "support", "squares"):
+                np.testing.assert_array_equal(getattr(result, part), getattr(alone, part))
+
+
 def test_nothing_similar_gives_a_row_of_zeros(core):
     s = Setting()
     nowhere = np.full((2, s.forest.n_trees), -1, dtype=np.int32)

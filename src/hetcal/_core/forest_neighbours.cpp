@@ -256,10 +256,14 @@ struct VoteTask {
     const std::int32_t *labels;
     const double *weight;     // one per item, or null: all equal to 1
     const double *threshold;  // one per row
-    double power;
+    const double *powers;
+    std::size_t n_powers;
     std::size_t n_neighbours;  // 0: all
     std::size_t n_classes;
-    double *votes, *sums;
+    double *votes, *sums;  // of the powers of the first row, then of those of the second
+
+    double *votes_of(std::size_t r, std::size_t p) const { return votes + (r * n_powers + p) * n_classes; }
+    double *sums_of(std::size_t r, std::size_t p) const { return sums + (r * n_powers + p) * 2; }
 };
 
 constexpr std::size_t kMostCells = std::size_t(1) << 24;  // of a histogram: 64 MB per thread, filled for each row
@@ -268,20 +272,25 @@ struct VoteScratch {
     std::vector<std::uint32_t> histogram;    // items by class and count
     std::vector<std::int32_t> label_start;   // where the counts of an item's class begin in it
     std::vector<Neighbour> kept;
+    double denominator = -1.0;               // of the rows that `ballots` belong to
+    std::vector<double> ballots;             // by power and count; below 0: not computed yet
+
+    // A row that has the denominator of the one before, as all new items do, finds its powers here.
+    double ballot(const VoteTask &task, std::size_t p, std::size_t count, std::size_t n_counts, double of) {
+        if (of != denominator) {
+            ballots.assign(task.n_powers * n_counts, -1.0);
+            denominator = of;
+        }
+        double &known = ballots[p * n_counts + count];
+        if (known < 0.0) known = power_of(static_cast<double>(count) / of, task.powers[p]);
+        return known;
+    }
 };
 
 // Item by item: weights, out-of-bag denominators, a limited number of voters.
 template <class Count>
 void vote_by_item(const Rows &rows, const VoteTask &task, std::size_t r, const Count *counts,
                   VoteScratch &scratch) {
-    double *vote = task.votes + r * task.n_classes, *sum = task.sums + r * 2;
-    auto add = [&](Item item, double similarity) {
-        const double weight = task.weight ? task.weight[item] : 1.0;
-        const double ballot = weight * power_of(similarity, task.power);
-        vote[task.labels[item]] += ballot;
-        sum[0] += weight * similarity;
-        sum[1] += ballot * ballot;
-    };
     Neighbour nearest{0.0, -1};
     auto &kept = scratch.kept;
     kept.clear();
@@ -295,7 +304,26 @@ void vote_by_item(const Rows &rows, const VoteTask &task, std::size_t r, const C
         std::partial_sort(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(used), kept.end());
         kept.resize(used);
     }
-    for (const Neighbour &neighbour : kept) add(neighbour.item, neighbour.similarity);
+    for (std::size_t p = 0; p < task.n_powers; ++p) {
+        double *vote = task.votes_of(r, p), *sum = task.sums_of(r, p);
+        for (const Neighbour &neighbour : kept) {
+            const double weight = task.weight ? task.weight[neighbour.item] : 1.0;
+            const double ballot = weight * power_of(neighbour.similarity, task.powers[p]);
+            vote[task.labels[neighbour.item]] += ballot;
+            sum[0] += weight * neighbour.similarity;
+            sum[1] += ballot * ballot;
+        }
+    }
+}
+
+// Adds the votes of n items of one class that share as many leaves with the row.
+inline void add_votes(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t p, std::size_t k,
+                      std::size_t count, double n, VoteScratch &scratch) {
+    const double similarity = static_cast<double>(count) / rows.denominator[r];
+    const double ballot = scratch.ballot(task, p, count, rows.n_trees + 1, rows.denominator[r]);
+    task.votes_of(r, p)[k] += n * ballot;
+    task.sums_of(r, p)[0] += n * similarity;
+    task.sums_of(r, p)[1] += n * ballot * ballot;
 }
 
 // All items weigh the same: it is enough to know how many items of each class have each count.
@@ -322,29 +350,23 @@ void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, co
     }
     for (; item < n_items; ++item) ++histogram[scratch.label_start[item] + counts[item]];
 
-    double *vote = task.votes + r * task.n_classes, *sum = task.sums + r * 2;
     bool any = false;
     for (std::size_t count = n_counts - 1; count > 0; --count) {
         const double similarity = static_cast<double>(count) / rows.denominator[r];
         if (similarity < task.threshold[r]) break;
-        const double ballot = power_of(similarity, task.power);
         for (std::size_t k = 0; k < task.n_classes; ++k) {
             const double n = histogram[k * n_counts + count];
             if (n == 0) continue;
             any = true;
-            vote[k] += n * ballot;
-            sum[0] += n * similarity;
-            sum[1] += n * ballot * ballot;
+            for (std::size_t p = 0; p < task.n_powers; ++p)
+                add_votes(rows, task, r, p, k, count, n, scratch);
         }
     }
     if (any) return;
     const Count *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
     if (n_items == 0 || *nearest == 0) return;
-    const double similarity = static_cast<double>(*nearest) / rows.denominator[r];
-    const double ballot = power_of(similarity, task.power);
-    vote[task.labels[nearest - counts]] = ballot;
-    sum[0] = similarity;
-    sum[1] = ballot * ballot;
+    const std::size_t k = static_cast<std::size_t>(task.labels[nearest - counts]);
+    for (std::size_t p = 0; p < task.n_powers; ++p) add_votes(rows, task, r, p, k, *nearest, 1.0, scratch);
 }
 
 template <class Count>
@@ -376,9 +398,10 @@ void with_count_type(const Rows &rows, Run run) {
         std::optional<VectorIn<std::int32_t>> left_out, std::optional<VectorIn<std::int32_t>> groups
 
 // Votes of the items with similarity >= threshold[row] (the nearest where none is), weight * similarity ** power.
-// sums[row] = (sum of weight * similarity, sum of squared votes). Without `weight` every item has 1.
+// sums[row] = (sum of weight * similarity, sum of squared votes). Without `weight` every item has 1. Every row has a
+// row of votes and of sums per power, one below the other.
 void neighbour_vote(HETCAL_ROW_ARGUMENTS, VectorIn<std::int32_t> labels, std::optional<VectorIn<double>> weight,
-                    VectorIn<double> threshold, double power, std::int64_t n_neighbours, MatrixOut<double> votes,
+                    VectorIn<double> threshold, VectorIn<double> powers, std::int64_t n_neighbours, MatrixOut<double> votes,
                     MatrixOut<double> sums, std::int64_t n_jobs) {
     const Checks check("LeafIndex.vote");
     const std::size_t n_workers = check.count(n_jobs, "n_jobs", 1);
@@ -390,11 +413,13 @@ void neighbour_vote(HETCAL_ROW_ARGUMENTS, VectorIn<std::int32_t> labels, std::op
     if (weight) check.shape(*weight, "weight", {index.n_items});
     check.shape(threshold, "threshold", {rows.n_rows});
     check.values(threshold.data(), rows.n_rows, "threshold", "be a number", [](double t) { return t == t; });
-    if (power != power) check.refuse("power", "be a number", power);
-    check.shape(votes, "votes", {rows.n_rows, votes.shape(1)});
-    check.shape(sums, "sums", {rows.n_rows, 2});
-    const VoteTask task{labels.data(), weight ? weight->data() : nullptr, threshold.data(), power,
-                        n_voters, votes.shape(1), votes.data(), sums.data()};
+    check.aligned(powers, "powers");
+    check.values(powers.data(), powers.shape(0), "powers", "be a number", [](double p) { return p == p; });
+    const std::size_t n_votes = check.product(rows.n_rows, powers.shape(0), "the votes");
+    check.shape(votes, "votes", {n_votes, votes.shape(1)});
+    check.shape(sums, "sums", {n_votes, 2});
+    const VoteTask task{labels.data(), weight ? weight->data() : nullptr, threshold.data(), powers.data(),
+                        powers.shape(0), n_voters, votes.shape(1), votes.data(), sums.data()};
     with_count_type(rows, [&](auto count) { vote_rows<decltype(count)>(rows, task, n_workers); });
 }
 
@@ -461,7 +486,7 @@ void register_forest_neighbours(nanobind::module_ &m) {
         .def_prop_ro("indptr", [](const LeafIndex &index) { return hetcal::read_only(index.lists.indptr); }, inside)
         .def_prop_ro("items", [](const LeafIndex &index) { return hetcal::read_only(index.lists.items); }, inside)
         .def("vote", &hetcal::neighbour_vote, nb::arg("leaves"), nb::arg("n_trees"), nb::arg("left_out").none(),
-             nb::arg("groups").none(), nb::arg("labels"), nb::arg("weight").none(), nb::arg("threshold"), nb::arg("power"),
+             nb::arg("groups").none(), nb::arg("labels"), nb::arg("weight").none(), nb::arg("threshold"), nb::arg("powers"),
              nb::arg("n_neighbours"), nb::arg("votes").noconvert(), nb::arg("sums").noconvert(), nb::arg("n_jobs"))
         .def("nearest", &hetcal::nearest_items, nb::arg("leaves"), nb::arg("n_trees"), nb::arg("left_out").none(),
              nb::arg("groups").none(), nb::arg("nearest").noconvert(), nb::arg("similarities").noconvert(), nb::arg("n_jobs"))

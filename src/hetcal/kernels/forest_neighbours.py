@@ -7,7 +7,7 @@ the side of the rows or of the index, is never shared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -204,13 +204,34 @@ def neighbour_vote(
     codes: NDArray[Any],
     n_classes: int,
     *,
-    threshold: Vector | float | None = None,
     power: float = 1.0,
+    **options: Any,
+) -> NeighbourVotes:
+    """Return the votes of similar calibration items, by the leaves of the rows.
+
+    Parameters
+    ----------
+    power : float
+        Exponent of the similarity; 0 gives every voter the same vote.
+    index, queries, codes, n_classes, **options
+        As in :func:`neighbour_votes`.
+    """
+    return neighbour_votes(index, queries, codes, n_classes, (power,), **options)[0]
+
+
+def neighbour_votes(
+    index: LeafItems,
+    queries: Queries,
+    codes: NDArray[Any],
+    n_classes: int,
+    powers: Sequence[float],
+    *,
+    threshold: Vector | float | None = None,
     weight: Vector | None = None,
     n_neighbors: int | None = None,
     n_jobs: int | None = 1,
-) -> NeighbourVotes:
-    """Return the votes of similar calibration items, by the leaves of the rows.
+) -> list[NeighbourVotes]:
+    """Return the votes of similar calibration items with each power, from one search.
 
     Parameters
     ----------
@@ -220,16 +241,17 @@ def neighbour_vote(
         From :func:`queries_from_leaves`.
     codes : ndarray of int32, shape (n_items,)
         Class of each calibration item.
+    powers : sequence of float
+        Exponents of the similarity; 0 gives every voter the same vote.
     threshold : float or ndarray of shape (n_rows,), optional
         Items with a positive similarity of at least this vote; where there is none, the nearest
         item does (the lowest of several).
-    power : float
-        Exponent of the similarity; 0 gives every voter the same vote.
     weight : ndarray of shape (n_items,), optional
         Weight of each item; one of weight zero is not there.
     n_neighbors : int, optional
         At most so many voters per row, the nearest, ties in order of item.
     """
+    exponents = np.array(powers, dtype=np.float64)
     threshold = _per_row(threshold, len(queries.leaves))
     expect((n_neighbors or 0) >= 0, "neighbour_vote", "n_neighbors must be positive", n_neighbors)
     if weight is not None:
@@ -240,35 +262,40 @@ def neighbour_vote(
         elif (weight == 1.0).all():
             weight = None  # items that weigh the same are counted, not added one by one
     codes, weight = aligned(np.ascontiguousarray(codes, dtype=np.int32), weight)
-    votes = np.zeros((len(queries.leaves), n_classes))
-    sums = np.zeros((len(queries.leaves), 2))
+    votes = np.zeros((len(queries.leaves), len(exponents), n_classes))
+    sums = np.zeros((len(queries.leaves), len(exponents), 2))
     for rows in _chunks(len(votes), index.n_items):
         part = queries.part(rows)
         core = native()
         if core is None:
             check_length("neighbour_vote", "codes", codes, index.n_items)
             check_indices("neighbour_vote", "codes", codes, n_classes)
-            expect(power == power, "neighbour_vote", "power must be a number", power)
+            good = not np.isnan(exponents).any()
+            expect(good, "neighbour_vote", "power must be a number", exponents)
             expect(
                 not np.isnan(threshold).any(), "neighbour_vote", "threshold must be numbers", "NaN"
             )
             S = _similarity_pure(index, part)
-            votes[rows], sums[rows] = _vote_pure(
-                S, codes, n_classes, weight, threshold[rows], power, n_neighbors
-            )
+            for place, power in enumerate(exponents):
+                votes[rows, place], sums[rows, place] = _vote_pure(
+                    S, codes, n_classes, weight, threshold[rows], power, n_neighbors
+                )
         else:
             index.compiled.vote(
                 *_core_arguments(part),
                 codes,
                 weight,
                 threshold[rows],
-                float(power),
+                exponents,
                 int(n_neighbors or 0),
-                votes[rows],
-                sums[rows],
+                votes[rows].reshape(-1, n_classes),
+                sums[rows].reshape(-1, 2),
                 n_threads(n_jobs),
             )
-    return NeighbourVotes(votes, sums[:, 0], sums[:, 1])
+    return [
+        NeighbourVotes(np.ascontiguousarray(votes[:, place]), *sums[:, place].T)
+        for place in range(len(exponents))
+    ]
 
 
 def top_items(

@@ -184,20 +184,16 @@ class ProximityFamily(ForestFamily):
         return index.astype(np.int64), similarity
 
     def _votes(self, index: kernel.LeafItems, queries: kernel.Queries) -> list[Matrix]:
-        return [
-            shares(
-                kernel.neighbour_vote(
-                    index,
-                    queries,
-                    self.codes_,
-                    self.n_classes_,
-                    power=power,
-                    weight=self.weight_,
-                    n_jobs=self.n_jobs,
-                ).votes
-            )
-            for power in self.powers
-        ]
+        cast = kernel.neighbour_votes(
+            index,
+            queries,
+            self.codes_,
+            self.n_classes_,
+            self.powers,
+            weight=self.weight_,
+            n_jobs=self.n_jobs,
+        )
+        return [shares(with_power.votes) for with_power in cast]
 
     def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
         packed = {"leaves_": pack_leaves(self.forest_, self.leaves_)}

@@ -1,0 +1,122 @@
+"""How long the commands take, beside a random forest that is fitted to the same table.
+
+    OMP_NUM_THREADS=1 python benchmarks/command_speed.py            # 3000 rows
+    OMP_NUM_THREADS=1 python benchmarks/command_speed.py --large    # and diagnose of 10 000 x 40
+
+Times are processor seconds of one thread, in a process of their own where a command is measured
+(start and imports included); each stands beside its ratio to ``RandomForestClassifier(300)``,
+fitted in the same run. Tables are those of ``fit_speed.py``: missing values, categories, groups.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+from sklearn.ensemble import RandomForestClassifier
+from threadpoolctl import threadpool_limits
+
+import hetcal
+from fit_speed import Table, make_table, seconds
+
+METHODS = ["uncalibrated", "temperature", "swc", "hybrid"]
+N_NEW = 20_000
+
+
+def command(*arguments: object) -> float:
+    """Return processor seconds of one command in a process of its own."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, "-m", "hetcal", *map(str, arguments), "--quiet"],
+        check=True,
+        capture_output=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def written(table: Table, folder: Path) -> Path:
+    """Write a table for the commands: features, ``group``, label ``y`` and ``p_0``, ``p_1``, ..."""
+    columns = {f"p_{k}": table.y_proba[:, k] for k in range(table.y_proba.shape[1])}
+    path = folder / f"{len(table.y)}-{table.X.shape[1]}-{table.y_proba.shape[1]}.csv"
+    table.X.assign(group=table.groups, y=table.y, **columns).to_csv(path, index=False)
+    return path
+
+
+def forest_seconds(table: Table) -> float:
+    """Return what the forest takes that everything is compared with."""
+    return seconds(lambda: RandomForestClassifier(300, random_state=0).fit(table.encoded, table.y))
+
+
+def show(job: str, took: float, forest: float) -> None:
+    print(f"{job:58} {took:8.2f} s {took / forest:8.2f} x forest", flush=True)
+
+
+def measure_start(folder: Path) -> None:
+    """Print what ``apply`` takes for one row: the start is all there is."""
+    table = make_table(1000, 10, 2)
+    path, model = written(table, folder), folder / "model.hetcal"
+    roles = ["--label", "y", "--proba", "p_*", "--groups", "group"]
+    command("fit", path, *roles, "-o", model)
+    one = folder / "one.csv"
+    one.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    took = min(command("apply", model, one, "-o", folder / f"out{i}.csv") for i in range(3))
+    show("apply, start until the first row", took, forest_seconds(table))
+
+
+def measure_diagnose(folder: Path, table: Table, *, groups: bool) -> None:
+    """Print what ``diagnose`` takes."""
+    together = ["--groups", "group"] if groups else ["--drop", "group"]
+    roles = ["--label", "y", "--proba", "p_*", *together]
+    took = command("diagnose", written(table, folder), *roles, "-o", folder / "report.html")
+    n, d, classes = len(table.y), table.X.shape[1], table.y_proba.shape[1]
+    show(f"diagnose, {n} x {d}, {classes} classes", took, forest_seconds(table))
+
+
+def measure_compare() -> None:
+    """Print what ``compare`` takes with four methods and the baselines."""
+    table = make_table(3000, 30, 3)
+
+    def compare() -> None:
+        hetcal.compare(table.X, table.y, y_proba=table.y_proba, methods=METHODS, n_jobs=1)
+
+    took = seconds(compare)
+    show("compare, four methods and baselines, 3000 x 30, 3 classes", took, forest_seconds(table))
+
+
+def measure_prediction() -> None:
+    """Print what a prediction of the hybrid takes."""
+    new = make_table(N_NEW, 10, 2, seed=1)
+    for n in (1000, 4000):
+        table = make_table(n, 10, 2)
+        hybrid = hetcal.HybridCalibrator(n_jobs=1).fit(table.X, table.y, y_proba=table.y_proba)
+        took = seconds(lambda hybrid=hybrid: hybrid.predict_proba(new.X, y_proba=new.y_proba))
+        job = f"hybrid, prediction, {n} items: {1e6 * took / N_NEW:.0f} us a row"
+        show(job, took, forest_seconds(table))
+
+
+def main() -> None:
+    """Measure one job after the other."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--large", action="store_true", help="also diagnose 10 000 x 40")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with threadpool_limits(1), tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        measure_start(folder)
+        measure_prediction()
+        measure_diagnose(folder, make_table(3000, 30, 2), groups=False)
+        measure_compare()
+        if arguments.large:
+            measure_diagnose(folder, make_table(10_000, 40, 3), groups=True)
+
+
+if __name__ == "__main__":
+    main()
