@@ -84,12 +84,12 @@ class Problem:
 
     @property
     def grouping_loss(self) -> float:
-        """E |E[y | x] - E[y | p]|^2 (Brier score, sum over classes) of the law, not the draw."""
+        """``E |E[y|x] - E[y|p]|^2`` (Brier score, sum over classes) of the law, not the draw."""
         return _sizes(self.name)[0]
 
     @property
     def global_part(self) -> float:
-        """E |p - E[y | p]|^2 of the law: what the best map of p takes off the Brier score."""
+        """``E |p - E[y|p]|^2`` of the law: what the best map of p takes off the Brier score."""
         return _sizes(self.name)[1]
 
     def oracle_p_value(self) -> float:
