@@ -537,9 +537,9 @@ _MAPS = [
 _EXPERTS = [
     _bug(
         "expert: boosting ignores weights",
-        "_train",
-        ", sample_weight=items.unequal_counts",
-        "",
+        "_options",
+        '"weight": items.unequal_counts',
+        '"weight": None',
         "test_experts_learn_from_weights",
     ),
     _bug(

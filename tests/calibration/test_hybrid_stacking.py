@@ -5,7 +5,7 @@ import pytest
 
 from hetcal.calibration import BetaCalibration
 from hetcal.calibration.hybrid.recalibration import Recalibration
-from hetcal.calibration.hybrid.recipe import cross_fitted
+from hetcal.calibration.hybrid.recipe import predicted_without_fold
 from hetcal.calibration.hybrid.stacking import (
     cautious_share,
     convex_weights,
@@ -313,7 +313,7 @@ def test_no_part_of_the_recipe_has_seen_the_labels_of_the_fold_that_it_predicts(
 
     def predicted(codes):
         items = CalibrationSet.check(None, codes, y_proba=P, groups=groups, caller="test")
-        return cross_fitted(experts, items, folds, caution=0.0, seed=0)
+        return predicted_without_fold(experts, items, folds, caution=0.0, seed=0)
 
     (blend, final), (blend_else, final_else) = (
         predicted(codes),

@@ -15,7 +15,7 @@ from hetcal.calibration.base import BaseCalibrator
 from hetcal.data import CalibrationSet, Scores
 from hetcal.kernels import forest as kernel
 
-_N_TREES = 200
+_N_TREES = 300
 
 
 class BinnedForestClassifier(ClassifierMixin, BaseEstimator):

@@ -38,7 +38,7 @@ from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.recalibration import Recalibration
-from hetcal.calibration.hybrid.recipe import Recipe, cross_fitted
+from hetcal.calibration.hybrid.recipe import Recipe, predicted_without_fold
 from hetcal.calibration.hybrid.stacking import filled, reliance
 from hetcal.calibration.hybrid.zero_weight import ZeroWeightExperts, without_zero_weight
 from hetcal.calibration.out_of_sample_support import (
@@ -330,7 +330,7 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         self.weights_, self.share_ = recipe.weights, recipe.share
         self.recalibration_ = recipe.recalibration
         self.inverse_temperature_ = self.recalibration_.inverse_temperature_
-        blend, self.out_of_sample_proba_ = cross_fitted(
+        blend, self.out_of_sample_proba_ = predicted_without_fold(
             every, items, folds, self.caution, self.random_state
         )
         self.experts_ = self._table(every, items)

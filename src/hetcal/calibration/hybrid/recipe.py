@@ -62,7 +62,7 @@ class Recipe:
         return np.tensordot(weights, predictions, axes=1)
 
 
-def cross_fitted(
+def predicted_without_fold(
     predictions: Matrix, items: CalibrationSet, folds: Folds, caution: float, seed: int
 ) -> tuple[Matrix, Matrix]:
     """Return each item's prediction by a recipe learned without its fold: blended, and final."""
