@@ -146,13 +146,21 @@ def _all_thresholds(
     missing = by_bin[-1] if bins[-1] == MISSING else None
     known = bins[bins != MISSING].astype(int)
     left = np.cumsum(by_bin[: len(known)], axis=0)
-    splits = []
-    for g in range(len(known) - 1):
-        threshold = items.high[f, known[g]] / 2.0 + items.low[f, known[g + 1]] / 2.0
-        splits += _both_ways(items, f, known[g], threshold, left[g], missing, total)
-    if missing is not None:
-        splits += _worth(items, f, known[-1], np.inf, left[-1], False, total)
-    return splits
+    cuts = np.arange(len(known) - 1)
+    tried, to_left = left[:-1], left[:-1, -1] > total[-1] - left[:-1, -1]
+    if missing is not None:  # to the right, then to the left; at last they alone go right
+        both = np.stack([tried, tried + missing], axis=1).reshape(-1, left.shape[1])
+        tried, cuts = np.vstack([both, left[-1:]]), np.append(np.repeat(cuts, 2), len(known) - 1)
+        to_left = np.append(np.tile([False, True], len(known) - 1), False)
+    scores = _scores(items, tried, total)
+    if not len(scores) or np.isneginf(scores).all():
+        return []
+    best = int(scores.argmax())
+    cut = cuts[best]
+    threshold = np.inf
+    if cut < len(known) - 1:
+        threshold = items.high[f, known[cut]] / 2.0 + items.low[f, known[cut + 1]] / 2.0
+    return [_Split(float(scores[best]), f, known[cut], float(threshold), bool(to_left[best]))]
 
 
 def _random_threshold(
@@ -202,16 +210,21 @@ def _worth(
     total: Vector,
 ) -> list[_Split]:
     """Return the split with its score, or nothing where a leaf would be too small."""
+    (score,) = _scores(items, left[None], total)
+    return [] if score == -np.inf else [_Split(score, f, int(last), float(threshold), missing_left)]
+
+
+def _scores(items: _Items, left: Matrix, total: Vector) -> Vector:
+    """Return what splits take off the variance, -inf where a leaf would be too small."""
     least = items.min_samples_leaf
-    if not (left[-1] >= least and total[-1] - left[-1] >= least):
-        return []
-    squares = 0.0
-    for of_left, of_all in zip(left[:-2], total[:-2], strict=True):
-        apart = of_left * total[-2] - of_all * left[-2]
+    squares = np.zeros(len(left))
+    for k in range(len(total) - 2):
+        apart = left[:, k] * total[-2] - total[k] * left[:, -2]
         squares += apart * apart
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = squares / (left[-2] * (total[-2] - left[-2]))
-    return [_Split(float(score), f, int(last), float(threshold), missing_left)]
+        scores = squares / (left[:, -2] * (total[-2] - left[:, -2]))
+    large = (left[:, -1] >= least) & (total[-1] - left[:, -1] >= least)
+    return np.where(large & ~np.isnan(scores), scores, -np.inf)
 
 
 def _summed(sums: Matrix) -> Vector:
