@@ -145,7 +145,7 @@ def _all_thresholds(
     by_bin = np.column_stack([np.bincount(place, column) for column in items.sums[rows].T])
     missing = by_bin[-1] if bins[-1] == MISSING else None
     known = bins[bins != MISSING].astype(int)
-    left = np.cumsum(by_bin[: len(known)], axis=0)
+    left: Matrix = np.cumsum(by_bin[: len(known)], axis=0, dtype=np.float64)
     cuts = np.arange(len(known) - 1)
     tried, to_left = left[:-1], left[:-1, -1] > total[-1] - left[:-1, -1]
     if missing is not None:  # to the right, then to the left; at last they alone go right
