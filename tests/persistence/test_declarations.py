@@ -152,3 +152,27 @@ def test_a_scale_that_no_fit_could_have_made(parts, said):
         assert spec.unpack(state | {"n_samples_seen_": seen}).n_features_in_ == 2
     with pytest.raises(FileFormatError, match=said):
         spec.unpack(state | parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "value", "said"),
+    [
+        ("ets", "weights_", np.full(3, 1e-320), "weights that do not sum to one"),
+        ("global", "weights_", None, "weights that do not sum to one"),
+        ("atoms", "mass_", 0.0, "wrong mass_"),
+        ("venn-abers", "lower_", None, "intervals upside down"),
+    ],
+)
+def test_maps_that_no_fit_could_have_made(name, part, value, said):
+    rng = np.random.default_rng(0)
+    P = rng.choice([0.2, 0.5, 0.8], size=200)
+    y = (rng.random(200) < P).astype(int)
+    fitted = hetcal.get_calibrator(name).fit(None, y, y_proba=P)
+    state = declared(type(fitted)).pack(fitted)
+    restored(type(fitted), **state)
+    if name == "global":
+        value = fitted.weights_ * 1e-300
+    if name == "venn-abers":
+        value = [np.ones_like(low) for low in fitted.lower_]
+    with pytest.raises(FileFormatError, match=said):
+        restored(type(fitted), **(state | {part: value}))

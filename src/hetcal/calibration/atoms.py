@@ -18,7 +18,7 @@ from hetcal.kernels.atoms import best_mass, counts_by_atom, find_atoms, match_at
     {
         "atoms_": numbers(None, None, low=0.0, high=1.0),
         "counts_": numbers(None, None, low=0.0),
-        "mass_": number(0),
+        "mass_": number(1e-6),
         "prior_": instance(BiasCorrectedTemperatureScaling, "scale_", "bias_"),
     }
 )

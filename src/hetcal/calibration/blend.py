@@ -213,6 +213,7 @@ class GlobalBlend(GlobalCalibrator):
         super()._check_restored()
         same = len(self.names_) == len(self.weights_) > 0
         expect(same, self, "has not one weight per map")
+        expect(abs(self.weights_.sum() - 1) < 1e-6, self, "has weights that do not sum to one")
         expect(len(self.maps_) == np.count_nonzero(self.weights_), self, "has other maps")
         same = all(len(map_.classes_) == len(self.classes_) for map_ in self.maps_)
         expect(same, self, "has a map for other classes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._stored import expect
 from hetcal._stored.fields import LARGEST, number, probabilities
 from hetcal._typing import Matrix
 from hetcal.calibration._shared import warn_unless
@@ -58,6 +59,10 @@ class EnsembleTemperatureScaling(GlobalCalibrator):
         errors = (1 - truth) / (K - 1)
         pseudo = weight / (weight.sum() + 1)
         self.weights_ = mixture_weights(np.hstack([truth, errors]), np.append(weight, pseudo))
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        expect(abs(self.weights_.sum() - 1) < 1e-6, self, "has weights that do not sum to one")
 
     def _apply_map(self, scores: Scores) -> Matrix:
         return np.tensordot(self.weights_, self._parts(scores), axes=1)

@@ -96,6 +96,7 @@ class VennAbersCalibration(GlobalCalibrator):
         for x, low, high in zip(self.thresholds_, self.lower_, self.upper_, strict=True):
             expect(len(low) == len(high) == len(x) + 1, self, "has odd steps")
             expect(rising(x, strictly=True), self, "has thresholds out of order")
+            expect(bool((low <= high + 1e-9).all()), self, "has intervals upside down")
 
     def _fit_map(self, scores: Scores, codes: NDArray[np.int64], weight: Matrix) -> None:
         S = step_scores(scores, "log_odds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -77,8 +78,9 @@ def left_out() -> list[str]:
 
 def calibrate(example: Example, name: str) -> tuple[Matrix, str]:
     """Return the calibrated test probabilities, and whether the method is global or local."""
-    few = name == "hybrid" and core_name() != "native"
-    calibrator = get_calibrator(name, **({"n_estimators": _TREES_WITHOUT_CORE} if few else {}))
+    calibrator: Any = get_calibrator(name)
+    if name == "hybrid" and core_name() != "native":
+        calibrator.set_params(n_estimators=_TREES_WITHOUT_CORE)
     calibrator.fit(example.cal.X, example.cal.y, y_proba=example.P_cal)
     Q = calibrator.predict_proba(example.test.X, y_proba=example.P_test)
     return Q, "global" if isinstance(calibrator, GlobalCalibrator) else "local"
