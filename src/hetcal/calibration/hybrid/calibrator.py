@@ -33,7 +33,7 @@ from hetcal._stored.fields import (
 )
 from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
-from hetcal.calibration.base import STORED, BaseCalibrator
+from hetcal.calibration.base import STORED, BaseCalibrator, GroupAwareCalibrator
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.library import Library
@@ -90,7 +90,7 @@ def _is_experts(value: Any) -> bool:
         "_out_of_sample_support",
     ),
 )
-class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
+class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     """Blend global maps, votes of similar items and retrained models by how they do out of sample.
 
     Every expert predicts each calibration item without having used its label. Convex weights then
@@ -172,29 +172,6 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
         self.classes = classes
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        y_proba: Any = None,
-        logits: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Self:
-        """Fit every expert and weigh them.
-
-        Parameters
-        ----------
-        X, y, y_proba, logits, sample_weight, groups
-            As in :meth:`hetcal.SimilarityCalibrator.fit`.
-        """
-        return self.fit_set(
-            self._checked(
-                X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
-            )
-        )
 
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
@@ -286,10 +263,6 @@ class HybridCalibrator(OutOfSampleSupport, BaseCalibrator):
                 "label": self.classes_[family.codes_[voter]],
             }
         )
-
-    def predict(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> NDArray:
-        """Return the most probable class of each item after calibration."""
-        return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
 
     def _new_items(self, X: Any, y_proba: Any, logits: Any) -> tuple[Matrix, Scores]:
         scores = self._new_scores(X, y_proba, logits)
