@@ -84,6 +84,24 @@ def test_a_forest_that_is_none(forest, name, place, value):
         kernel.apply(changed(forest, name, place, value), Z)
 
 
+@needs_core
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([1, -1, -1], [1, -1, -1]),  # a child with one parent twice, and one without
+        ([1, 3, -1, -1, -1], [2, 2, -1, -1, -1]),  # a child of two, and one of nobody
+        ([1, -1, -1], [2, 2, -1]),  # a leaf with a child
+    ],
+)
+def test_boosted_trees_that_are_none(left, right):
+    n = len(left)
+    feature, value = np.zeros(n, np.int32), np.zeros(n)
+    children = np.array(left, np.int32), np.array(right, np.int32)
+    whole = np.zeros(n, np.uint8), value, np.array([0, n])
+    with pytest.raises(ValueError, match=r"PackedBoosting: .* must .*; got"):
+        native().PackedBoosting(feature, value, *children, *whole, 1)
+
+
 @pytest.mark.parametrize("name", ["feature", "threshold", "right", "missing_left", "leaf_index"])
 def test_a_forest_whose_arrays_differ_in_length(forest, name):
     with pytest.raises(ValueError, match=f"Forest: {name}"):

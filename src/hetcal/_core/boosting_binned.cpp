@@ -11,6 +11,7 @@
 #include "checks.hpp"
 #include "forest_arrays.hpp"
 #include "parallel.hpp"
+#include "tree_arrays.hpp"
 
 namespace hetcal {
 namespace {
@@ -317,38 +318,21 @@ void grow_leafwise_trees(MatrixIn<std::uint8_t> slots, MatrixIn<std::uint8_t> le
     });
 }
 
-// Trees with values, proven when they are made and not changed afterwards: children lie in their tree and after their
-// parent, and features exist.
+// Trees with values, proven when they are made and not changed afterwards.
 class PackedBoosting {
   public:
     PackedBoosting(VectorIn<std::int32_t> feature, VectorIn<double> threshold, VectorIn<std::int32_t> left,
                    VectorIn<std::int32_t> right, VectorIn<std::uint8_t> missing_left, VectorIn<double> value,
                    VectorIn<std::int64_t> tree_offset, std::int64_t n_features) {
-        const std::size_t n_nodes = left.shape(0);
-        check_.length(n_nodes, "nodes", 0);
-        check_.shape(feature, "feature", {n_nodes});
-        check_.shape(threshold, "threshold", {n_nodes});
-        check_.shape(left, "left", {n_nodes});
-        check_.shape(right, "right", {n_nodes});
-        check_.shape(missing_left, "missing_left", {n_nodes});
-        check_.shape(value, "value", {n_nodes});
-        check_.aligned(tree_offset, "tree_offset");
-        check_.starts(tree_offset.data(), tree_offset.shape(0), "tree_offset", n_nodes);
-        n_features_ = check_.count(n_features, "n_features", 1);
-        nodes_.reserve(n_nodes);
-        for (std::size_t t = 0; t + 1 < tree_offset.shape(0); ++t) {
-            const std::int64_t end = tree_offset(t + 1);
-            if (tree_offset(t) == end) check_.refuse("tree_offset", "rise", "a tree without nodes");
-            roots_.push_back(static_cast<std::int32_t>(tree_offset(t)));
-            for (std::int64_t v = tree_offset(t); v < end; ++v) {
-                if (left(v) >= 0) {
-                    if (left(v) <= v || left(v) >= end || right(v) <= v || right(v) >= end)
-                        check_.refuse("left and right", "lie after their parent, in its tree", left(v));
-                    check_.indices(feature.data() + v, 1, "feature of a node", n_features_);
-                }
-                const double number = left(v) < 0 ? value(v) : threshold(v);
-                nodes_.push_back({number, feature(v), left(v), right(v), missing_left(v)});
-            }
+        const Checks check("PackedBoosting");
+        check.shape(value, "value", {left.shape(0)});
+        const TreeArrays trees(check, feature, threshold, left, right, missing_left, tree_offset, n_features);
+        n_features_ = trees.n_features;
+        roots_.assign(trees.offset, trees.offset + trees.n_trees);
+        nodes_.reserve(trees.n_nodes);
+        for (std::size_t v = 0; v < trees.n_nodes; ++v) {
+            const double number = left(v) < 0 ? value(v) : threshold(v);
+            nodes_.push_back({number, feature(v), left(v), right(v), missing_left(v)});
         }
     }
 
@@ -375,9 +359,8 @@ class PackedBoosting {
         std::uint8_t missing_left;
     };
     static constexpr std::size_t kRows = 64;
-    static constexpr Checks check_{"PackedBoosting"};
 
-    double leaf_value(const double *x, std::int32_t root) const {
+    double leaf_value(const double *x, std::int64_t root) const {
         const Node *node = nodes_.data() + root;
         while (node->left >= 0) {
             const double value = x[node->feature];
@@ -388,7 +371,7 @@ class PackedBoosting {
     }
 
     std::vector<Node> nodes_;
-    std::vector<std::int32_t> roots_;
+    std::vector<std::int64_t> roots_;
     std::size_t n_features_ = 0;
 };
 

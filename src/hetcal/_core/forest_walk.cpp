@@ -7,6 +7,7 @@
 #include "forest_arrays.hpp"
 #include "forest_nodes.hpp"
 #include "parallel.hpp"
+#include "tree_arrays.hpp"
 
 namespace hetcal {
 namespace {
@@ -18,32 +19,22 @@ float round_down(double x) {
 }
 
 // The nodes of all trees, each tree in breadth-first order. What a walk relies on is proven when the forest is made
-// and cannot be changed afterwards: children lie in their tree and after their parent, features and leaves exist.
+// and cannot be changed afterwards.
 class PackedForest {
   public:
     PackedForest(VectorIn<std::int32_t> feature, VectorIn<double> threshold, VectorIn<std::int32_t> left,
                  VectorIn<std::int32_t> right, VectorIn<std::uint8_t> missing_left,
                  VectorIn<std::int32_t> leaf_index, VectorIn<std::int64_t> tree_offset, std::int64_t n_features) {
-        const std::size_t n_nodes = left.shape(0);
-        check_.length(n_nodes, "nodes", 0);
-        check_.shape(feature, "feature", {n_nodes});
-        check_.shape(threshold, "threshold", {n_nodes});
-        check_.shape(left, "left", {n_nodes});
-        check_.shape(right, "right", {n_nodes});
-        check_.shape(missing_left, "missing_left", {n_nodes});
-        check_.shape(leaf_index, "leaf_index", {n_nodes});
-        check_.aligned(tree_offset, "tree_offset");
-        check_.starts(tree_offset.data(), tree_offset.shape(0), "tree_offset", n_nodes);
-        this->n_features = check_.count(n_features, "n_features", 1);
+        const Checks check("PackedForest");
+        check.shape(leaf_index, "leaf_index", {left.shape(0)});
         nb::gil_scoped_release release;
-        nodes.resize(n_nodes);
-        for (std::size_t node = 0; node < n_nodes; ++node) n_leaves += left(node) < 0;
-        for (std::size_t t = 0; t + 1 < tree_offset.shape(0); ++t) {
-            const std::int32_t base = static_cast<std::int32_t>(tree_offset(t));
-            pack_tree(base, static_cast<std::int32_t>(tree_offset(t + 1)), feature.data(), threshold.data(),
-                      left.data(), right.data(), missing_left.data(), leaf_index.data());
-            roots.push_back(base);
-        }
+        const TreeArrays trees(check, feature, threshold, left, right, missing_left, tree_offset, n_features);
+        this->n_features = trees.n_features;
+        nodes.resize(trees.n_nodes);
+        for (std::size_t node = 0; node < trees.n_nodes; ++node) n_leaves += left(node) < 0;
+        for (std::size_t node = 0; node < trees.n_nodes; ++node)
+            if (left(node) < 0) check.indices(leaf_index.data() + node, 1, "leaf_index of a leaf", n_leaves);
+        for (std::size_t t = 0; t < trees.n_trees; ++t) pack_tree(trees, t, leaf_index.data());
     }
 
     std::vector<PackedNode> nodes;
@@ -51,42 +42,23 @@ class PackedForest {
     std::size_t n_features = 0, n_leaves = 0;
 
   private:
-    void pack_tree(std::int32_t base, std::int32_t end, const std::int32_t *feature, const double *threshold,
-                   const std::int32_t *left, const std::int32_t *right, const std::uint8_t *missing_left,
-                   const std::int32_t *leaf_index) {
-        if (base == end) check_.refuse("tree_offset", "rise", "a tree without nodes");
-        const std::size_t size = static_cast<std::size_t>(end - base);
-        auto expect_child = [&](std::int32_t child, std::int32_t parent, const char *name) {
-            if (child <= parent || child >= end)
-                check_.refuse(std::string(name) + "[" + std::to_string(parent) + "]",
-                              "lie after its parent and before " + std::to_string(end), child);
-        };
+    void pack_tree(const TreeArrays &trees, std::size_t t, const std::int32_t *leaf_index) {
+        const std::int32_t base = static_cast<std::int32_t>(trees.offset[t]);
+        roots.push_back(base);
         std::vector<std::int32_t> queue(1, base);
         for (std::size_t q = 0; q < queue.size(); ++q) {
             const std::int32_t old = queue[q], self = base + static_cast<std::int32_t>(q);
             PackedNode &node = nodes[static_cast<std::size_t>(self)];
-            if (left[old] < 0) {
-                if (right[old] >= 0) check_.refuse("right", "be negative where left is", right[old]);
-                check_.indices(leaf_index + old, 1, "leaf_index of a leaf", n_leaves);
+            if (trees.left[old] < 0) {
                 node = {std::numeric_limits<float>::infinity(), 0, self, leaf_index[old]};
                 continue;
             }
-            expect_child(left[old], old, "left");
-            expect_child(right[old], old, "right");
-            if (queue.size() + 2 > size) check_.refuse("left and right", "be trees", "a node with two parents");
-            check_.indices(feature + old, 1, "feature of a node", n_features);
-            node = {round_down(threshold[old]), feature[old], base + static_cast<std::int32_t>(queue.size()),
-                    missing_left[old]};
-            queue.push_back(left[old]);
-            queue.push_back(right[old]);
+            node = {round_down(trees.threshold[old]), trees.feature[old],
+                    base + static_cast<std::int32_t>(queue.size()), trees.missing_left[old]};
+            queue.push_back(trees.left[old]);
+            queue.push_back(trees.right[old]);
         }
-        std::vector<std::uint8_t> seen(size, 0);
-        for (std::int32_t visited : queue) seen[static_cast<std::size_t>(visited - base)] = 1;
-        if (std::count(seen.begin(), seen.end(), 1) != end - base)
-            check_.refuse("left and right", "be trees", "a node with two parents, or none");
     }
-
-    static constexpr Checks check_{"PackedForest"};
 };
 
 // A block of rows as contiguous float32.
