@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import hetcal
+from hetcal.calibration import get_calibrator, list_calibrators
 from hetcal.kernels import core_name
 from hetcal.persistence import describe
 from hetcal.persistence.container import VERSION
@@ -45,3 +46,10 @@ def test_there_are_golden_files_of_every_version():
     versions = {int(path.parent.name[1:]) for path in FILES}
     assert versions == set(range(1, VERSION + 1))
     assert all(path.stat().st_size < 100_000 for path in FILES)
+
+
+def test_there_are_golden_files_of_every_global_map():
+    names = list_calibrators()
+    maps = {name for name in names if not get_calibrator(name).uses_features}
+    assert len(maps) > 10
+    assert maps <= {path.stem for path in FILES}

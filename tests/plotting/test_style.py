@@ -7,7 +7,7 @@ import pytest
 
 from hetcal.calibration import list_calibrators
 from hetcal.paper.settings import PAPER_METHODS
-from hetcal.plotting.style import METHOD_STYLES
+from hetcal.plotting.style import METHOD_STYLES, MethodStyle
 
 # Machado, Oliveira and Fernandes (2009), severity 1: what is seen, in linear RGB.
 VISION = {
@@ -52,11 +52,23 @@ def lab(color: str, vision: np.ndarray) -> np.ndarray:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
+def distance(first: MethodStyle, second: MethodStyle, vision: str) -> float:
+    """Return how different two colours look; 2 can just be seen."""
+    seen = lab(first.color, VISION[vision]) - lab(second.color, VISION[vision])
+    return float(np.linalg.norm(seen))
+
+
 def test_every_calibrator_has_its_own_look():
-    known = [name for name in list_calibrators() if name in METHOD_STYLES]
-    assert set(PAPER_METHODS.values()) <= set(known)
-    looks = {METHOD_STYLES[name][1:] for name in known}
-    assert len(looks) == len(known)
+    assert set(METHOD_STYLES) == set(list_calibrators())
+    assert set(PAPER_METHODS.values()) <= set(METHOD_STYLES)
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_methods_with_one_marker_differ_in_colour(vision):
+    for (a, first), (b, second) in combinations(METHOD_STYLES.items(), 2):
+        assert first.label != second.label
+        if first.marker == second.marker:
+            assert distance(first, second, vision) > 12, (a, b)
 
 
 @pytest.mark.parametrize("vision", VISION)
@@ -65,6 +77,5 @@ def test_methods_of_one_table_can_be_told_apart(scaling, vision):
     shown = ["uncalibrated", scaling, "isotonic", "histogram", "sba", "sbaw", "swc", "swc-hh"]
     for a, b in combinations([*shown, "hybrid"], 2):
         first, second = METHOD_STYLES[a], METHOD_STYLES[b]
-        seen = lab(first.color, VISION[vision]) - lab(second.color, VISION[vision])
-        assert np.linalg.norm(seen) > 12, (a, b)  # 2 can just be seen
+        assert distance(first, second, vision) > 12, (a, b)
         assert first.marker != second.marker

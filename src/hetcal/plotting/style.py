@@ -29,18 +29,25 @@ class MethodStyle(NamedTuple):
     marker: str
 
 
-# Global maps are warm, votes of neighbours are blue and green, our own is purple, retrained models
-# are grey-brown. Platt scaling and temperature scaling are the same idea for two and for many
-# classes, and stand in the same place of the paper's tables: one hue, two markers.
+# Global maps are warm, votes of neighbours are blue and green, our own two are purple, retrained
+# models are grey-brown. Platt scaling and temperature scaling are the same idea for two and for
+# many classes, and stand in the same place of the paper's tables: one hue, two markers.
 METHOD_STYLES: dict[str, MethodStyle] = {
     "uncalibrated": MethodStyle("uncalibrated", "#A3A3A3", "o"),
     "platt": MethodStyle("Platt", ORANGE, "s"),
     "temperature": MethodStyle("temperature", "#D9A441", "D"),
     "bcts": MethodStyle("BCTS", "#A65628", "p"),
     "vector": MethodStyle("vector scaling", "#7A3E00", "h"),
+    "matrix": MethodStyle("matrix scaling", "#4A2600", "H"),
+    "ets": MethodStyle("ETS", "#C9B037", "H"),
     "beta": MethodStyle("beta", "#F2B5A0", "8"),
+    "quadratic": MethodStyle("quadratic", "#E07B5A", "d"),
+    "spline": MethodStyle("spline", "#F4CF8A", "d"),
     "isotonic": MethodStyle("isotonic", "#B84300", "^"),
     "histogram": MethodStyle("histogram", "#EBD84B", "v"),
+    "venn-abers": MethodStyle("Venn-Abers", "#8F2D00", "x"),
+    "atoms": MethodStyle("atoms", "#BFA500", "x"),
+    "global": MethodStyle("global", "#AA4499", "o"),
     "sba": MethodStyle("SBA-10", "#A6D8F5", "<"),
     "sbaw": MethodStyle("SBAW-10", SKY, ">"),
     "swc": MethodStyle("SWC", BLUE, "P"),
