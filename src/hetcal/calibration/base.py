@@ -112,6 +112,11 @@ class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
         check_columns_match_classes(L.shape[1], self.classes_, name="logits", given=True)
         return Scores.from_logits(L)
 
+    def predict(self, X: Any = None, *, y_proba: Any = None, logits: Any = None) -> NDArray:
+        """Return the most probable class of each item after calibration."""
+        Q = self.predict_proba(X, y_proba=y_proba, logits=logits)
+        return self.classes_[Q.argmax(axis=1)]
+
 
 class GroupAwareCalibrator(BaseCalibrator):
     """A calibrator that keeps items of one group together; subclasses have their ``fit_set``."""
@@ -132,6 +137,7 @@ class GroupAwareCalibrator(BaseCalibrator):
         ----------
         X : array-like or table of shape (n, d)
             Features: numpy, pandas, polars; categorical columns are encoded, see the user guide.
+            Global maps ignore them, and take None.
         y : array-like of shape (n,)
             Observed labels.
         y_proba, logits : array-like of shape (n, K)
@@ -150,10 +156,6 @@ class GroupAwareCalibrator(BaseCalibrator):
                 X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
             )
         )
-
-    def predict(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> NDArray:
-        """Return the most probable class of each item after calibration."""
-        return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
 
 
 class GlobalCalibrator(BaseCalibrator):
@@ -224,10 +226,6 @@ class GlobalCalibrator(BaseCalibrator):
         Q : ndarray of shape (n, K)
         """
         return self._apply_map(self._new_scores(X, y_proba, logits))
-
-    def predict(self, X: Any = None, *, y_proba: Any = None, logits: Any = None) -> NDArray:
-        """Return the most probable class of each item after calibration."""
-        return self.classes_[self.predict_proba(X, y_proba=y_proba, logits=logits).argmax(axis=1)]
 
     def predict_set(self, items: CalibrationSet) -> Matrix:
         """Return calibrated probabilities of items that were checked already."""

@@ -16,7 +16,7 @@ from hetcal._stored.fields import instance, list_of, probabilities, text
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.calibration._shared import check_non_negative
 from hetcal.calibration.atoms import AtomCalibration
-from hetcal.calibration.base import GlobalCalibrator, stored_map
+from hetcal.calibration.base import GlobalCalibrator, GroupAwareCalibrator, stored_map
 from hetcal.calibration.isotonic import IsotonicCalibration
 from hetcal.calibration.matrix import MatrixScaling
 from hetcal.calibration.spline import SplineCalibration
@@ -77,7 +77,7 @@ def candidates(items: CalibrationSet) -> dict[str, GlobalCalibrator]:
         "out_of_sample_proba_": probabilities(None, None),
     }
 )
-class GlobalBlend(GlobalCalibrator):
+class GlobalBlend(GroupAwareCalibrator, GlobalCalibrator):
     r"""Average the global maps by how they do out of sample, shrunk towards doing nothing.
 
     Each map predicts every calibration item without having seen it (or its group). The weights of
@@ -124,35 +124,9 @@ class GlobalBlend(GlobalCalibrator):
         self.prior_items = prior_items
         self.random_state = random_state
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        y_proba: Any = None,
-        logits: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Self:
-        """Fit the maps and weigh them.
-
-        Parameters
-        ----------
-        X, y, y_proba, logits, sample_weight
-            As in :meth:`hetcal.TemperatureScaling.fit`.
-        groups : array-like of shape (n,), optional
-            Items of one group are not independent: no map predicts an item from its own group,
-            and the imagined items are groups too.
-        """
-        return self.fit_set(
-            self._checked(
-                X, y, y_proba=y_proba, logits=logits, sample_weight=sample_weight, groups=groups
-            )
-        )
-
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already, groups included."""
-        # Beside fit, which is this class's own: so checked items need not be checked again.
+        # Before the inherited fit in the order of classes, so that checked items stay checked.
         return super().fit_set(items)
 
     def _fit_items(self, items: CalibrationSet) -> None:
