@@ -1,7 +1,8 @@
-"""Four walks through hetcal: which modules are entered, and what is checked and encoded how often.
+"""Walks through hetcal: which modules are entered, and what is checked and encoded how often.
 
-Walked are ``hetcal diagnose`` on a table, ``HybridCalibrator.fit``, ``hetcal apply`` and ``hetcal
-monitor``. Printed per walk:
+Walked are ``hetcal diagnose`` on a table, ``HybridCalibrator.fit``, ``hetcal apply``, ``hetcal
+monitor``, and an update with labels and an extension of a monitor that watches a distance too.
+Printed per walk:
 
 - the packages in the order in which modules of theirs are entered for the first time, without those
   that everybody calls (``kernels`` and what stands below it in the import order);
@@ -32,7 +33,7 @@ from typing import Any
 import numpy as np
 
 import hetcal
-from hetcal import HybridCalibrator
+from hetcal import HybridCalibrator, SimilarityCalibrator, SupportMonitor
 from hetcal._validation import check_logits, check_proba
 from hetcal._validation.features import FeatureEncoder
 from hetcal.cli import main
@@ -114,14 +115,18 @@ def prepare(folder: Path, n_rows: int) -> dict[str, Callable[[], object]]:
     data.frame().assign(p_no=no, p_yes=yes, outcome=labels).to_csv(table, index=False)
     columns = ("--label", "outcome", "--proba", "p_*")
     command("fit", table, *columns, "-o", model, "-q")
-    hybrid = HybridCalibrator()
+    given = {"y_proba": data.y_proba}
+    hybrid, swc = HybridCalibrator(), SimilarityCalibrator().fit(data.X, data.y, **given)
+    watcher = SupportMonitor(swc).fit(data.X, **given)
     return {
         "hetcal diagnose": lambda: command(
             "diagnose", table, *columns, "-q", "-o", folder / "report.html"
         ),
-        "HybridCalibrator.fit": lambda: hybrid.fit(data.X, data.y, y_proba=data.y_proba),
+        "HybridCalibrator.fit": lambda: hybrid.fit(data.X, data.y, **given),
         "hetcal apply": lambda: command("apply", model, table, "-q", "-o", folder / "new.csv"),
         "hetcal monitor": lambda: command("monitor", model, table, "-q"),
+        "SupportMonitor.update": lambda: watcher.update(data.X, y=data.y, **given),
+        "SupportMonitor.extend": lambda: watcher.extend(data.X, data.y, **given),
     }
 
 

@@ -11,9 +11,10 @@ EXPECTED = {
     "hetcal diagnose": (1, {"keep": 1}),
     "HybridCalibrator.fit": (1, {"keep": 1}),
     "hetcal apply": (1, {"keep": 1}),
-    # An update asks for support, and with labels for probabilities too; both are public methods of
-    # the calibrator, which check what they get, and the predicted class is read after each.
-    "hetcal monitor": (4, {"keep": 2}),
+    "hetcal monitor": (1, {"keep": 1}),
+    # The distance score has an encoding of its own.
+    "SupportMonitor.update": (1, {"keep": 1, "impute": 1}),
+    "SupportMonitor.extend": (1, {"keep": 1, "impute": 1}),
 }
 
 

@@ -23,7 +23,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M")
 
-_CHANGING = ("fit", "fit_set", "extend")
+_CHANGING = ("fit", "fit_set", "extend", "extend_items")
 
 
 class _Locks:

@@ -134,7 +134,7 @@ def test_unknown_levels_leave_the_filters_of_warnings_alone(eager):
     monitor = hetcal.SupportMonitor(swc).fit(X, y_proba=P)
     filters = list(warnings.filters)
     strange = X.assign(region="elsewhere")
-    seen = at_once(lambda i: monitor.scorer_._distances(strange, None, None).sum())
+    seen = at_once(lambda i: monitor.scorer_.distances(strange, None, None).sum())
     assert len(set(seen)) == 1
     assert warnings.filters == filters
 

@@ -259,7 +259,7 @@ def test_an_update_that_fails_counts_nothing(watch, data, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(type(monitor.calibrator_), "predict_proba", fail)
+    monkeypatch.setattr(type(monitor.calibrator_), "predict_items", fail)
     with pytest.raises(MemoryError):
         monitor.update(data.new.X, y_proba=data.new.y_proba, y=data.new.y)
     assert monitor.counts_ is before
@@ -292,6 +292,22 @@ def test_extending_refreshes_the_reference(data):
         assert monitor.summary()["reference"]["items"] == before + 400
         assert monitor.n_seen_ == seen
         monitor.update(new.X, y_proba=new.y_proba)
+
+
+def test_an_extension_remembers_over_how_many_trees_it_counted(data, monkeypatch):
+    cal, new = data.cal, data.new
+    swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
+    monitor = hetcal.SupportMonitor(swc, distance="isolation").fit(cal.X, y_proba=cal.y_proba)
+    counted = []
+    kind, score = type(monitor.scorer_.distance), type(monitor.scorer_.distance).score
+
+    def watched(self, F, n_trees, rng):
+        counted.append(n_trees)
+        return score(self, F, n_trees, rng)
+
+    monkeypatch.setattr(kind, "score", watched)
+    monitor.extend(new.X, new.y, y_proba=new.y_proba)
+    np.testing.assert_array_equal(monitor.reference_.n_trees[1][-400:], np.concatenate(counted))
 
 
 def test_an_extension_that_is_refused_changes_nothing(data):

@@ -29,7 +29,7 @@ from hetcal.calibration.hybrid.zero_weight import ZeroWeightExperts, without_zer
 from hetcal.calibration.preserving import LabelPreserving
 from hetcal.calibration.similarity import SimilarityCalibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
-from hetcal.data import CalibrationSet
+from hetcal.data import CalibrationSet, NewItems
 from hetcal.kernels import forest as kernel
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
 from hetcal.similarity.base import BaseSimilarity
@@ -153,11 +153,11 @@ class FeaturesStripped(ThreadSafe):
 class FeaturelessSimilarityCalibrator(FeaturesStripped, SimilarityCalibrator):
     """A :class:`hetcal.SimilarityCalibrator` that was saved with ``forget_features=True``."""
 
-    def extend(self, X: Any, y: Any, **options: Any) -> Any:
+    def extend_items(self, items: NewItems, codes: Any, weight: Any = None) -> Any:
         """Add calibration items, where the others are known."""
         if getattr(self, "features_forgotten_", False):
             _not_available("extend")
-        return super().extend(X, y, **options)
+        return super().extend_items(items, codes, weight)
 
 
 @stored()

@@ -1,4 +1,4 @@
-"""The support of calibration items as if they were new: what a new item is compared with."""
+"""The support of new items, and that of calibration items as if they were new, to compare with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hetcal._stored import expect
 from hetcal._stored.fields import integers, numbers
 from hetcal._threads import ThreadSafe
 from hetcal._typing import Matrix, Rows
-from hetcal.data.folds import Folds
+from hetcal.data import Folds, NewItems, Scores
 
 _N_FOLDS = 5
 _LEVELS = np.linspace(0.05, 0.95, 10)
@@ -37,9 +37,34 @@ def stored_support(value: Any) -> bool:
 
 
 class OutOfSampleSupport(ThreadSafe):
-    """Gives calibrators :meth:`out_of_sample_support`; they say how to compute it."""
+    """Gives calibrators :meth:`out_of_sample_support`; they say how to compute it.
+
+    Whoever needs probabilities and support of the same new items (:class:`hetcal.SupportMonitor`)
+    has them checked once, by :meth:`new_items`, and hands them to :meth:`predict_items` and
+    :meth:`support_items`.
+    """
 
     _out_of_sample_support: tuple[Any, Any] | None
+
+    def new_items(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> NewItems:
+        """Return new items, checked against what was seen at fit and encoded."""
+        scores = self.new_scores(X, y_proba=y_proba, logits=logits)
+        self._require_features(X)  # type: ignore[attr-defined]
+        return NewItems(self._encode(X), scores)
+
+    def new_scores(self, X: Any, *, y_proba: Any = None, logits: Any = None) -> Scores:
+        """Return the classifier's output alone, checked against what was seen at fit."""
+        return self._new_scores(X, y_proba, logits)  # type: ignore[attr-defined]
+
+    def predict_items(self, items: NewItems) -> Matrix:
+        """Return calibrated probabilities of items from :meth:`new_items`."""
+        raise NotImplementedError
+
+    def support_items(
+        self, items: NewItems, n_trees: Any = None, random_state: Any = None
+    ) -> Matrix:
+        """Return the calibration support of items from :meth:`new_items`; see ``support``."""
+        raise NotImplementedError
 
     def out_of_sample_support(self, *, return_n_trees: bool = False) -> Any:
         """Return the calibration support of the calibration items, each as if it were new.
@@ -82,6 +107,9 @@ class OutOfSampleSupport(ThreadSafe):
         found = getattr(self, "_out_of_sample_support", None)
         same = found is None or len(found[0]) == n_items
         expect(same, self, "has out-of-sample support of other items")
+
+    def _encode(self, X: Any) -> Any:
+        raise NotImplementedError
 
     def _compute_out_of_sample_support(self) -> Reference:
         raise NotImplementedError

@@ -47,7 +47,7 @@ from hetcal.calibration.votes_on_items import (
     vote_shares,
     voters_table,
 )
-from hetcal.data import CalibrationSet, Scores
+from hetcal.data import CalibrationSet, NewItems, Scores
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.kernels._backend import native
 from hetcal.kernels.votes import Voters, VoteRule
@@ -255,10 +255,18 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             Seed of that draw.
         """
         items = self._new_items(X, y_proba, logits, heterogeneity)
-        if n_trees is None:
-            return items.vote(self.similarity_.vote, self.voters_).support
-        rng, hold = np.random.default_rng(random_state), self._vote_by_some_trees()
-        return items.vote_by_some_trees(hold, self.voters_, n_trees, rng).support
+        return self._support(items, n_trees, random_state)
+
+    def predict_items(self, items: NewItems) -> Matrix:
+        """Return calibrated probabilities of items that were checked already."""
+        ballot = self._to_vote_on(items).vote(self.similarity_.vote, self.voters_)
+        return vote_shares(ballot, items.scores.proba)
+
+    def support_items(
+        self, items: NewItems, n_trees: Any = None, random_state: Any = None
+    ) -> Matrix:
+        """Return :meth:`support` of items that were checked already."""
+        return self._support(self._to_vote_on(items), n_trees, random_state)
 
     def effective_sample_size(
         self, X: Any, *, y_proba: Any = None, logits: Any = None, heterogeneity: Any = None
@@ -361,23 +369,28 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         -------
         self
         """
-        check_is_fitted(self, "similarity_")
-        if self.groups_ is not None or self.heterogeneity_ is not None:
-            raise ValueError(
-                "extend is not available after fit with groups= or heterogeneity=, which need the "
-                "whole calibration set. Fit anew on all items."
-            )
-        added = self._new_items(X, y_proba, logits)
+        added = self.new_items(X, y_proba=y_proba, logits=logits)
         codes, _ = check_labels(y, self.classes_)
         check_same_rows(X=X, y=codes)
         weight = None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, codes.shape[0])
             _refuse_huge(weight)
+        return self.extend_items(added, codes, weight)
+
+    def extend_items(
+        self, items: NewItems, codes: NDArray[np.int64], weight: Matrix | None = None
+    ) -> Self:
+        """Add calibration items that were checked already, with labels as codes."""
+        if self.groups_ is not None or self.heterogeneity_ is not None:
+            raise ValueError(
+                "extend is not available after fit with groups= or heterogeneity=, which need the "
+                "whole calibration set. Fit anew on all items."
+            )
         self.similarity_ = copy(self.similarity_)
-        self.similarity_.extend(added.points)
+        self.similarity_.extend(self.space_.join(items.features, items.scores))
         self.voters_ = self.voters_.plus(codes, weight)
-        self.scores_ = self.scores_.plus(added.scores)
+        self.scores_ = self.scores_.plus(items.scores)
         self._out_of_sample = None
         self._out_of_sample_support = None
         return self
@@ -411,10 +424,21 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     def _new_items(
         self, X: Any, y_proba: Any, logits: Any, heterogeneity: Any = None
     ) -> ItemsToVoteOn:
-        scores = self._new_scores(X, y_proba, logits)
-        self._require_features(X)
-        rule = self._rule(self._threshold(scores, heterogeneity))
-        return ItemsToVoteOn(self.space_, self.space_.encode(X), scores, rule)
+        items = self.new_items(X, y_proba=y_proba, logits=logits)
+        return self._to_vote_on(items, heterogeneity)
+
+    def _encode(self, X: Any) -> Any:
+        return self.space_.encode(X)
+
+    def _to_vote_on(self, items: NewItems, heterogeneity: Any = None) -> ItemsToVoteOn:
+        rule = self._rule(self._threshold(items.scores, heterogeneity))
+        return ItemsToVoteOn(self.space_, items.features, items.scores, rule)
+
+    def _support(self, items: ItemsToVoteOn, n_trees: Any, random_state: Any) -> Matrix:
+        if n_trees is None:
+            return items.vote(self.similarity_.vote, self.voters_).support
+        rng, hold = np.random.default_rng(random_state), self._vote_by_some_trees()
+        return items.vote_by_some_trees(hold, self.voters_, n_trees, rng).support
 
     def _threshold(self, scores: Scores, given: Any) -> Matrix | None:
         if given is not None:

@@ -172,8 +172,9 @@ def _started(
     reading: options.Reading,
 ) -> SupportMonitor:
     from hetcal._exceptions import InputError
-    from hetcal.cli._monitor_tables import reference_items
+    from hetcal.cli._monitor_tables import other_items, reference_items
     from hetcal.monitor import SupportMonitor
+    from hetcal.monitor.watched import OtherItemsError
 
     if not loaded.has_support:
         raise InputError(
@@ -186,7 +187,10 @@ def _started(
     if source is None:
         return made.fit()
     X, output, names = reference_items(source, loaded, by, reading, held_out=held_out is not None)
-    return made.fit(X, **output, by=names)
+    try:
+        return made.fit(X, **output, by=names)
+    except OtherItemsError as error:
+        raise other_items(source, len(X)) from error
 
 
 def _continued(

@@ -43,7 +43,7 @@ def reference_items(
     items = roles.items(inferred)
     output = {items.kind: items.output}
     if not held_out:
-        _check_same(source, loaded, roles.class_labels(inferred)[1], items.X, output)
+        _check_same_labels(source, loaded, roles.class_labels(inferred)[1])
     return items.X, output, names
 
 
@@ -77,26 +77,22 @@ def _without_output(batch: Any, loaded: LoadedModel, first_row: int) -> NDArray[
     return missing_rows(roles.read_output(frame, first_row=first_row))
 
 
-def _check_same(
-    source: str, loaded: LoadedModel, y: list[Any], X: Any, output: dict[str, Any]
-) -> None:
-    """Raise where a table does not hold the model's own items."""
-    from hetcal.monitor.watched import calibrator_inside, check_same_items
+def _check_same_labels(source: str, loaded: LoadedModel, y: list[Any]) -> None:
+    """Raise where a table does not hold the labels of the model's own items."""
+    from hetcal.monitor.watched import calibrator_inside
 
-    calibrator = calibrator_inside(loaded.calibrator)
-    expected = calibrator.calibration_labels()
-    same = len(y) == len(expected) and np.array_equal(np.array(y, expected.dtype), expected)
-    if same:
-        try:
-            check_same_items(calibrator, len(expected), X, output)
-        except ValueError:
-            same = False
-    if not same:
-        raise InputError(
-            f"--calibration {source} does not hold the {len(expected):,} items that the model was "
-            "fitted on, in their order. Pass the table of hetcal fit as it was then, or compare "
-            "with rows that it has not seen: --held-out TABLE."
-        )
+    expected = calibrator_inside(loaded.calibrator).calibration_labels()
+    if len(y) != len(expected) or not np.array_equal(np.array(y, expected.dtype), expected):
+        raise other_items(source, len(expected))
+
+
+def other_items(source: str, n_items: int) -> InputError:
+    """Say that a table does not hold the model's own items."""
+    return InputError(
+        f"--calibration {source} does not hold the {n_items:,} items that the model was fitted "
+        "on, in their order. Pass the table of hetcal fit as it was then, or compare with rows "
+        "that it has not seen: --held-out TABLE."
+    )
 
 
 def watch(

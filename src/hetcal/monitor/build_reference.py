@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from hetcal._typing import Rows
 from hetcal._validation.containers import number_of_rows, take_rows
-from hetcal.monitor.checks import names_of, top_classes
+from hetcal.monitor.batch import Batch
+from hetcal.monitor.checks import names_of
 from hetcal.monitor.reference import Reference
 from hetcal.monitor.scorer import Scorer
 from hetcal.monitor.watched import check_same_items
@@ -43,43 +45,34 @@ def split(
             "that the calibrator has not seen."
         )
     n_items = number_of_rows(X, "X")
-    names = None if by is None else names_of(by, n_items)
     rng = np.random.default_rng([seed, 0])
     order = rng.permutation(n_items)
     n_apart = 0 if kind is None else min(n_items // _SHARE_APART, _MOST_APART)
     apart, rows = np.sort(order[:n_apart]), np.sort(order[n_apart:])
     scorer = Scorer() if kind is None else Scorer.fit_apart(kind, take_rows(X, apart))
-    kept = {name: take_rows(value, rows) for name, value in output.items()}
+    batch = Batch.check(calibrator, X, output, by).take(rows)
     n_trees = [None] * len(scorer.names)
-    scores = scorer.scores(calibrator, take_rows(X, rows), kept, n_trees, rng)
-    names = None if names is None else names[rows]
-    return scorer, Reference(scores, n_trees, top_classes(kept, calibrator), names)
+    scores = scorer.scores(calibrator, batch, n_trees, rng)
+    return scorer, Reference(scores, n_trees, batch.top, batch.names)
 
 
 def extended(
-    old: Reference,
-    scorer: Scorer,
-    calibrator: Any,
-    X: Any,
-    y: Any,
-    output: dict[str, Any],
-    by: Any,
-    seed: int,
+    old: Reference, scorer: Scorer, calibrator: Any, batch: Batch, codes: Rows, seed: int
 ) -> Reference:
     """Add calibration items to the calibrator, and return the reference with them."""
-    n_new, n_before = number_of_rows(X, "X"), len(calibrator.out_of_sample_support())
+    n_new, n_before = batch.n_items, len(calibrator.out_of_sample_support())
     rng = np.random.default_rng([seed, 3, n_before])
-    added = scorer.scores(calibrator, X, output, old.n_trees, rng)
-    named = np.full(n_new, "", dtype=object) if by is None else names_of(by, n_new)
-    top = None if old.top is None else np.append(old.top, top_classes(output, calibrator))
     rows = np.append(old.calibration_rows(), n_before + np.arange(n_new))
-    calibrator.extend(X, y, **output)
+    calibrator.extend_items(batch.items, codes)
     support, trees = calibrator.out_of_sample_support(return_n_trees=True)
     scores, n_trees = [support[rows]], [None if trees is None else trees[rows]]
     if len(old.scores) > 1:
         counted = old.n_trees[1]
-        scores.append(np.append(old.scores[1], added[1]))
-        more = None if counted is None else np.append(counted, rng.choice(counted, n_new))
-        n_trees.append(more)
-    names = None if old.by is None else np.append(old.by, named)
+        drawn: Any = None if counted is None else rng.choice(counted, n_new)
+        scores.append(np.append(old.scores[1], scorer.distances(batch.X, drawn, rng)))
+        n_trees.append(None if counted is None else np.append(counted, drawn))
+    top = None if old.top is None else np.append(old.top, batch.top)
+    unnamed = np.full(n_new, "", dtype=object)
+    added = unnamed if batch.names is None else batch.names
+    names = None if old.by is None else np.append(old.by, added)
     return Reference(np.stack(scores), n_trees, top, names, rows)

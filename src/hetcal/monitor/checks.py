@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._typing import Rows
-from hetcal._validation import check_labels, check_proba
+from hetcal._validation import check_labels
 from hetcal._validation.containers import as_vector
 from hetcal.monitor.distance import SCORES
 
@@ -63,19 +63,6 @@ def distance_kind(wanted: str | None, has_features: bool) -> str | None:
             f"distance={wanted!r} needs features: call SupportMonitor.fit(X, y_proba=...)."
         )
     return wanted
-
-
-def top_classes(output: dict[str, Any], calibrator: Any) -> Rows:
-    """Return the most probable class of each item by the classifier's output."""
-    given = output.get("y_proba")
-    if given is not None:
-        return check_proba(given).argmax(axis=1)
-    if output.get("logits") is None:
-        raise ValueError(
-            f"{type(calibrator).__name__} was fitted with {calibrator.input_kind_}; pass it for "
-            "the new items too."
-        )
-    return np.asarray(output["logits"], dtype=np.float64).argmax(axis=1)
 
 
 def names_of(by: Any, n_items: int) -> NDArray:

@@ -13,9 +13,11 @@ from hetcal._stored import restored, stored
 from hetcal._stored.fields import instance, number
 from hetcal._threads import changed, lock_of, on_draft, snapshot, synchronized
 from hetcal._typing import Matrix, Rows, Vector
-from hetcal._validation.containers import number_of_rows, take_rows
+from hetcal._validation import check_labels, check_same_rows
+from hetcal._validation.containers import number_of_rows
 from hetcal.calibration import HybridCalibrator, SimilarityCalibrator
 from hetcal.monitor.alarms import AlarmRule
+from hetcal.monitor.batch import Batch
 from hetcal.monitor.build_reference import extended, out_of_bag, split
 from hetcal.monitor.checks import (
     check_parameters,
@@ -23,8 +25,6 @@ from hetcal.monitor.checks import (
     classifier_output,
     distance_kind,
     known_labels,
-    names_of,
-    top_classes,
 )
 from hetcal.monitor.conformal import discoveries
 from hetcal.monitor.counts import Counts
@@ -215,8 +215,10 @@ class SupportMonitor:
                 "needs SupportMonitor.fit(X, y_proba=...)."
             )
         rng = np.random.default_rng([now.random_state, 1])
-        output = classifier_output(y_proba, logits)
-        scores = now.scorer_.scores(calibrator, X, output, now.reference_.n_trees, rng)
+        if number_of_rows(X, "X") == 0:
+            return np.zeros(0)
+        batch = Batch.check(calibrator, X, classifier_output(y_proba, logits))
+        scores = now.scorer_.scores(calibrator, batch, now.reference_.n_trees, rng)
         each, together = now.reference_.p_values(scores, rng)
         return together if score == "all" else each[now.scores_.index(score)]
 
@@ -243,24 +245,25 @@ class SupportMonitor:
             ``p_distance``, ``p``, ``flag`` (p at most ``rate``), ``discovery`` (in this batch at
             the rate ``fdr``).
         """
-        calibrator, output = self._watched(), classifier_output(y_proba, logits)
-        names = None if by is None else names_of(by, number_of_rows(X, "X"))
-        labels = None if y is None else known_labels(y, self.classes_, number_of_rows(X, "X"))
+        calibrator, n_new = self._watched(), number_of_rows(X, "X")
+        labels = None if y is None else known_labels(y, self.classes_, n_new)
+        if n_new == 0:
+            nothing = np.zeros((len(self.scores_), 0))
+            return self._table(nothing, nothing, nothing[0])
+        batch = Batch.check(calibrator, X, classifier_output(y_proba, logits), by)
         rng = np.random.default_rng([self.random_state, 2, self.n_seen_])
-        scores = self.scorer_.scores(calibrator, X, output, self.reference_.n_trees, rng)
+        scores = self.scorer_.scores(calibrator, batch, self.reference_.n_trees, rng)
         items = self._table(scores, *self.reference_.p_values(scores, rng))
-        if items.empty:
-            return items
         n_alarms = len(self.alarms_)
         self.counts_, peaks = self.counts_.after(
             self.scorer_.bins(scores),
             rng.random(scores.shape),
             items["flag"].to_numpy(),
-            self._members(top_classes(output, calibrator), names),
+            self._members(batch.top, batch.names),
             self._alarm_rule(),
         )
-        if labels is not None:
-            self._add_labels(calibrator, X, labels, output, names)
+        if labels is not None and len(labels[0]):
+            self._add_labels(calibrator, batch, labels)
         n_alarms = len(self.alarms_) - n_alarms
         self.counts_ = self.counts_.recorded(items, peaks, n_alarms, self.max_history)
         return items
@@ -271,24 +274,14 @@ class SupportMonitor:
     ) -> None:
         """Compare labels with what the calibrated probabilities expected; items are not counted."""
         calibrator, labels = self._watched(), known_labels(y, self.classes_, number_of_rows(X, "X"))
-        names = None if by is None else names_of(by, number_of_rows(X, "X"))
-        self._add_labels(calibrator, X, labels, classifier_output(y_proba, logits), names)
+        if len(labels[0]):
+            batch = Batch.check(calibrator, X, classifier_output(y_proba, logits), by)
+            self._add_labels(calibrator, batch, labels)
 
-    def _add_labels(
-        self,
-        calibrator: Any,
-        X: Any,
-        labels: tuple[Rows, Rows],
-        output: dict[str, Any],
-        names: Any,
-    ) -> None:
+    def _add_labels(self, calibrator: Any, batch: Batch, labels: tuple[Rows, Rows]) -> None:
         known, codes = labels
-        if not len(known):
-            return
-        output = {name: take_rows(value, known) for name, value in output.items()}
-        Q = calibrator.predict_proba(take_rows(X, known), **output)
-        names = None if names is None else names[known]
-        members = self._members(top_classes(output, calibrator), names)
+        batch = batch.take(known)
+        Q, members = calibrator.predict_items(batch.items), self._members(batch.top, batch.names)
         self.counts_ = self.counts_.with_labels(Q, codes, members, self.max_groups)
 
     @on_draft
@@ -316,11 +309,13 @@ class SupportMonitor:
                 "SupportMonitor.extend needs reference='oob' and a calibrator that can be extended "
                 f"(got {self.reference!r} and {type(self.calibrator_).__name__}). Fit both anew."
             )
-        output = classifier_output(y_proba, logits)
         with changed(self.calibrator_) as calibrator:  # both change, or neither
             self._check_items(calibrator)
+            batch = Batch.check(calibrator, X, classifier_output(y_proba, logits), by)
+            codes, _ = check_labels(y, self.classes_)
+            check_same_rows(X=X, y=codes)
             self.reference_ = extended(
-                self.reference_, self.scorer_, calibrator, X, y, output, by, self.random_state
+                self.reference_, self.scorer_, calibrator, batch, codes, self.random_state
             ).usable()
             self._n_items = n_items(calibrator)
             self.counts_ = self.counts_.restarted(start_streams(self, calibrator))

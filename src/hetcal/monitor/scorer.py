@@ -11,7 +11,7 @@ from hetcal._stored import expect, stored
 from hetcal._stored.fields import instance, optional
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import FeatureEncoder
-from hetcal._validation.containers import number_of_rows
+from hetcal.monitor.batch import Batch
 from hetcal.monitor.bins import log_bins
 from hetcal.monitor.distance import SCORES
 
@@ -70,8 +70,7 @@ class Scorer:
     def scores(
         self,
         calibrator: Any,
-        X: Any,
-        output: dict[str, Any],
+        batch: Batch,
         n_trees: list[Any],
         rng: np.random.Generator,
     ) -> Matrix:
@@ -80,15 +79,22 @@ class Scorer:
         ``n_trees`` holds, per score, the numbers of trees of the reference; each new item gets one
         of them at random.
         """
-        m = number_of_rows(X, "X")
-        if m == 0:
-            return np.zeros((len(self.names), 0))
-        draws = [None if known is None else rng.choice(known, m) for known in n_trees]
-        given = {} if draws[0] is None else {"n_trees": draws[0], "random_state": rng}
-        rows = [calibrator.support(X, **output, **given)]
+        draws = [None if known is None else rng.choice(known, batch.n_items) for known in n_trees]
+        rows = [calibrator.support_items(batch.items, draws[0], rng)]
         if self.distance is not None:
-            rows.append(self._distances(X, draws[1], rng))
+            rows.append(self.distances(batch.X, draws[1], rng))
         return np.stack(rows)
+
+    def distances(self, X: Any, n_trees: Rows | None, rng: np.random.Generator) -> Vector:
+        """Return the distance scores of new items."""
+        encoder: Any = self.encoder
+        F = encoder.transform(X, quiet=True)  # an unknown level may be what is atypical
+        blocks = [slice(a, a + _BLOCK_ROWS) for a in range(0, len(F), _BLOCK_ROWS)]
+        counts = [None if n_trees is None else n_trees[block] for block in blocks]
+        parts = [
+            self.distance.score(F[block], n, rng) for block, n in zip(blocks, counts, strict=True)
+        ]
+        return np.concatenate(parts)
 
     def bins(self, scores: Matrix) -> Rows:
         """Return the fixed bins of scores, shape (n_scores, m); low is atypical."""
@@ -102,13 +108,3 @@ class Scorer:
             expect(self.encoder is not None, self, "has no encoder")
             width = len(self.encoder.feature_names_out_)  # type: ignore[union-attr]
             expect(width == self.distance.n_columns, self, "measures other columns")
-
-    def _distances(self, X: Any, n_trees: Rows | None, rng: np.random.Generator) -> Vector:
-        encoder: Any = self.encoder
-        F = encoder.transform(X, quiet=True)  # an unknown level may be what is atypical
-        blocks = [slice(a, a + _BLOCK_ROWS) for a in range(0, len(F), _BLOCK_ROWS)]
-        counts = [None if n_trees is None else n_trees[block] for block in blocks]
-        parts = [
-            self.distance.score(F[block], n, rng) for block, n in zip(blocks, counts, strict=True)
-        ]
-        return np.concatenate(parts)

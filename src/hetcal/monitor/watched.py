@@ -8,10 +8,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._typing import Rows
-from hetcal._validation import check_proba
 from hetcal._validation.containers import number_of_rows
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
-from hetcal.monitor.checks import top_classes
+
+
+class OtherItemsError(ValueError):
+    """These are not the items that the calibrator was fitted to."""
 
 
 def calibrator_inside(calibrator: Any) -> Any:
@@ -40,28 +42,26 @@ def check_same_items(calibrator: Any, n_items: int, X: Any, output: dict[str, An
     """Check that these are the calibration items, and return their most probable class."""
     known = _proba(calibrator)
     if X is not None and number_of_rows(X, "X") != n_items:
-        raise ValueError(
+        raise OtherItemsError(
             f"SupportMonitor(reference='oob').fit needs the {n_items} calibration items in their "
             f"order; got {number_of_rows(X, 'X')} rows. For other items use reference='split'."
         )
     if not output:
         return None if known is None else known.argmax(axis=1)
-    top = top_classes(output, calibrator)
-    if len(top) != n_items:
-        raise ValueError(
+    given = calibrator.new_scores(X, **output).proba
+    if len(given) != n_items:
+        raise OtherItemsError(
             f"SupportMonitor(reference='oob').fit needs the {n_items} calibration items in their "
-            f"order; got the classifier's output on {len(top)}. For other items use "
+            f"order; got the classifier's output on {len(given)}. For other items use "
             "reference='split'."
         )
-    if known is not None and "y_proba" in output:
-        given = check_proba(output["y_proba"])
-        if given.shape != known.shape or not np.allclose(given, known, atol=1e-6):
-            raise ValueError(
-                "SupportMonitor(reference='oob').fit needs the calibration items in their order; "
-                "this y_proba is not what the calibrator was fitted with. For other items use "
-                "reference='split'."
-            )
-    return top
+    if known is not None and not np.allclose(given, known, atol=1e-6):
+        raise OtherItemsError(
+            "SupportMonitor(reference='oob').fit needs the calibration items in their order; "
+            f"this {calibrator.input_kind_} is not what the calibrator was fitted with. For other "
+            "items use reference='split'."
+        )
+    return given.argmax(axis=1)
 
 
 def is_same(calibrator: Any, watched: Any) -> bool:

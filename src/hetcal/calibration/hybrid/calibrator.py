@@ -46,7 +46,7 @@ from hetcal.calibration.out_of_sample_support import (
     Reference,
     stored_support,
 )
-from hetcal.data import CalibrationSet, Folds, Scores
+from hetcal.data import CalibrationSet, Folds, NewItems, Scores
 from hetcal.metrics.scores import brier_losses
 from hetcal.metrics.standard_errors import mean_and_error
 
@@ -216,9 +216,13 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         return_support: bool = False,
     ) -> Any:
         """Return calibrated probabilities, and on request the calibration support behind them."""
-        features, scores = self._new_items(X, y_proba, logits)
-        Q = self._blend_in_blocks(features, scores)
-        return (Q, self._support(features, scores)) if return_support else Q
+        items = self.new_items(X, y_proba=y_proba, logits=logits)
+        Q = self.predict_items(items)
+        return (Q, self.support_items(items)) if return_support else Q
+
+    def predict_items(self, items: NewItems) -> Matrix:
+        """Return calibrated probabilities of new items that were checked already."""
+        return self._blend_in_blocks(items.features, items.scores)
 
     def predict_set(self, items: CalibrationSet) -> Matrix:
         """Return calibrated probabilities of items that were checked already."""
@@ -237,8 +241,20 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
 
         ``n_trees`` and ``random_state`` as in :meth:`hetcal.SimilarityCalibrator.support`.
         """
-        features, scores = self._new_items(X, y_proba, logits)
-        return self._support(features, scores, n_trees, np.random.default_rng(random_state))
+        items = self.new_items(X, y_proba=y_proba, logits=logits)
+        return self.support_items(items, n_trees, random_state)
+
+    def support_items(
+        self, items: NewItems, n_trees: Any = None, random_state: Any = None
+    ) -> Matrix:
+        """Return :meth:`support` of new items that were checked already."""
+        family, rng = self._proximity(), np.random.default_rng(random_state)
+        support = np.empty(items.n_items)
+        for rows in _blocks(items.n_items):
+            some = None if n_trees is None else np.asarray(n_trees)[rows]
+            part = items.take(rows)
+            support[rows] = family.support(part.features, part.scores, some, rng)
+        return support
 
     def evidence(
         self, X: Any, *, y_proba: Any = None, logits: Any = None, top: int = 10
@@ -250,8 +266,8 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         pandas.DataFrame
             Columns: ``item`` (row of X), ``rank``, ``calibration_item``, ``similarity``, ``label``.
         """
-        family = self._proximity()
-        index, similarity = family.nearest(*self._new_items(X, y_proba, logits), top)
+        family, items = self._proximity(), self.new_items(X, y_proba=y_proba, logits=logits)
+        index, similarity = family.nearest(items.features, items.scores, top)
         item, place = np.nonzero(index >= 0)
         voter = index[item, place]
         return pd.DataFrame(
@@ -264,24 +280,8 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             }
         )
 
-    def _new_items(self, X: Any, y_proba: Any, logits: Any) -> tuple[Matrix, Scores]:
-        scores = self._new_scores(X, y_proba, logits)
-        self._require_features(X)
-        return self.encoder_.transform(X), scores
-
-    def _support(
-        self,
-        features: Matrix,
-        scores: Scores,
-        n_trees: Any = None,
-        rng: np.random.Generator | None = None,
-    ) -> Matrix:
-        family = self._proximity()
-        support = np.empty(scores.proba.shape[0])
-        for rows in _blocks(support.shape[0]):
-            some = None if n_trees is None else np.asarray(n_trees)[rows]
-            support[rows] = family.support(features[rows], scores.take(rows), some, rng)
-        return support
+    def _encode(self, X: Any) -> Matrix:
+        return self.encoder_.transform(X)
 
     def _calibration_codes(self) -> NDArray[np.int64]:
         return self._proximity().codes_
