@@ -93,7 +93,7 @@ def test_a_forest_that_is_none(forest, name, place, value):
         ([1, -1, -1], [2, 2, -1]),  # a leaf with a child
     ],
 )
-def test_boosted_trees_that_are_none(left, right):
+def test_nodes_of_boosted_trees_that_are_none(left, right):
     n = len(left)
     feature, value = np.zeros(n, np.int32), np.zeros(n)
     children = np.array(left, np.int32), np.array(right, np.int32)

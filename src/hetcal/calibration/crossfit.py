@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
@@ -18,6 +17,8 @@ from hetcal._typing import Matrix
 from hetcal._validation import check_columns_match_classes, check_logits, check_proba
 from hetcal._validation.containers import take_rows
 from hetcal.calibration.precomputed import PrecomputedProba
+from hetcal.data.folds import Split
+from hetcal.data.splits import check_groups_apart, splits_of, stratified_folds
 
 _N_FOLDS = 5
 # How far below the smallest logit of a row a class stands that the fold's model never saw.
@@ -110,7 +111,7 @@ def cross_fit(
     scores : ndarray of shape (m, K)
     rows : ndarray of shape (m,)
     """
-    splits = _splits(X, y, groups, cv, random_state)
+    splits = _splits(y, groups, cv, random_state)
     _check_splits(splits, y, groups, weight)
     outputs = Parallel(n_jobs=n_jobs)(
         delayed(_fold_output)(estimator, X, y, weight, train, test, classes)
@@ -138,41 +139,20 @@ def _fold_output(
     return output_of(model, take_rows(X, test), classes)
 
 
-def _splits(
-    X: Any, y: NDArray, groups: NDArray | None, cv: Any, random_state: Any
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    if cv is None or isinstance(cv, int | np.integer):
-        n_folds = int(_N_FOLDS if cv is None else cv)
-        units = y.shape[0] if groups is None else np.unique(groups).shape[0]
-        if n_folds < 2 or (cv is not None and n_folds > units):
-            raise ValueError(
-                f"cv={cv} folds cannot be made of {units} rows or groups. Pass 2 <= cv <= {units}."
-            )
-        splitter_type = StratifiedKFold if groups is None else StratifiedGroupKFold
-        splitter = splitter_type(min(n_folds, units), shuffle=True, random_state=random_state)
-        strata = _strata(y, splitter.n_splits)
-    else:
-        splitter, strata = check_cv(cv, y, classifier=True), y
-    with warnings.catch_warnings():
-        # Classes rarer than the number of folds are no harm here: they keep their column.
-        warnings.filterwarnings("ignore", message="The least populated class")
-        # Whether a splitter kept the groups together is checked on the splits themselves.
-        warnings.filterwarnings("ignore", message="The groups parameter is ignored")
-        pairs = list(splitter.split(np.zeros((y.shape[0], 1)), strata, groups))
-    return [(np.asarray(train), np.asarray(test)) for train, test in pairs]
-
-
-def _strata(y: NDArray, n_folds: int) -> NDArray:
-    """Return the labels, or a constant where every class is rarer than the number of folds."""
-    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    return codes if counts.max() >= n_folds else np.zeros_like(codes)
+def _splits(y: NDArray, groups: NDArray | None, cv: Any, random_state: Any) -> list[Split]:
+    if cv is not None and not isinstance(cv, int | np.integer):
+        return splits_of(cv, y, groups)
+    n_folds = int(_N_FOLDS if cv is None else cv)
+    units = y.shape[0] if groups is None else np.unique(groups).shape[0]
+    if n_folds < 2 or (cv is not None and n_folds > units):
+        raise ValueError(
+            f"cv={cv} folds cannot be made of {units} rows or groups. Pass 2 <= cv <= {units}."
+        )
+    return stratified_folds(y, min(n_folds, units), groups=groups, seed=random_state)
 
 
 def _check_splits(
-    splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
-    y: NDArray,
-    groups: NDArray | None,
-    weight: Matrix | None,
+    splits: list[Split], y: NDArray, groups: NDArray | None, weight: Matrix | None
 ) -> None:
     tested = np.concatenate([test for _, test in splits])
     if np.unique(tested).shape[0] < tested.shape[0]:
@@ -183,11 +163,7 @@ def _check_splits(
     counts = np.ones(y.shape[0]) if weight is None else weight
     unseen = 0
     for train, test in splits:
-        if groups is not None and np.intersect1d(groups[train], groups[test]).size:
-            raise ValueError(
-                "cv puts rows of one group on both sides of a split. Pass a splitter that keeps "
-                "groups together, e.g. StratifiedGroupKFold, or cv=None."
-            )
+        check_groups_apart((train, test), groups, "LocallyCalibratedClassifier")
         trained = np.unique(y[train][counts[train] > 0])
         if trained.shape[0] < 2:
             raise ValueError(

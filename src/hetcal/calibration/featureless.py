@@ -117,10 +117,7 @@ class LeafSums(BaseSimilarity):
         """Let everyone vote, by so many trees per row."""
         if not rule.everyone:
             _not_available("A vote among some of the calibration items")
-        leaves = kernel.apply(self.forest_, Z, self.n_jobs)
-        leaves = kernel.leaves_of_some_trees(leaves, n_trees, rng)
-        counted = np.maximum((leaves >= 0).sum(axis=1, keepdims=True), 1)
-        mass = kernel.vote_leaves(leaves, self.mass_) / counted
+        mass = kernel.vote_by_some_trees(self.forest_, Z, self.mass_, n_trees, rng, self.n_jobs)
         return Ballot(mass, mass.sum(axis=1))
 
     # The settings of the forest, and the items themselves, belong to the calibrator.

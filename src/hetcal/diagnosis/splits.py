@@ -7,12 +7,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._typing import Rows
 from hetcal.data import CalibrationSet
 from hetcal.data.folds import Split
+from hetcal.data.splits import check_groups_apart, splits_of, stratified_folds
 
 
 def make_splits(
@@ -44,10 +44,12 @@ def make_splits(
         splits = [
             split
             for repeat in range(int(n_repeats))
-            for split in _shuffled_folds(items, int(cv), random_state + repeat)
+            for split in stratified_folds(
+                items.codes, int(cv), groups=items.groups, seed=random_state + repeat
+            )
         ]
     else:
-        splits = _split(check_cv(cv, items.codes, classifier=True), items, items.codes)
+        splits = splits_of(cv, items.codes, items.groups)
     if not splits:
         raise ValueError(f"{caller}: cv gives no split at all. Pass an int or another splitter.")
     for train, test in splits:
@@ -73,29 +75,6 @@ def nested_parts(items: CalibrationSet, train: Rows, sizes: list[int], seed: int
             place[members] = ranks / members.shape[0]
     order = train[np.argsort(place, kind="stable")]
     return [np.sort(order[:size]) for size in sizes]
-
-
-def _shuffled_folds(items: CalibrationSet, n_folds: int, seed: int) -> list[Split]:
-    kind = StratifiedKFold if items.groups is None else StratifiedGroupKFold
-    # Where every class is rarer than the number of folds there is nothing to stratify by.
-    strata = items.codes
-    if np.bincount(strata).max() < n_folds:
-        strata = np.zeros_like(strata)
-    return _split(kind(n_folds, shuffle=True, random_state=seed), items, strata)
-
-
-def _split(splitter: Any, items: CalibrationSet, strata: Rows) -> list[Split]:
-    with warnings.catch_warnings():
-        # Both are looked at below, on the splits themselves.
-        warnings.filterwarnings("ignore", message="The least populated class")
-        warnings.filterwarnings("ignore", message="The groups parameter is ignored")
-        pairs = list(splitter.split(np.zeros((items.n_items, 1)), strata, items.groups))
-    return [(_as_rows(train), _as_rows(test)) for train, test in pairs]
-
-
-def _as_rows(rows: Any) -> Rows:
-    rows = np.asarray(rows)
-    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
 
 
 def _check_fold_number(items: CalibrationSet, n_folds: int, caller: str) -> None:
@@ -126,11 +105,7 @@ def _check_split(items: CalibrationSet, train: Rows, test: Rows, caller: str) ->
         raise ValueError(
             f"{caller}: cv tests items that it has learned from. Pass splits without common rows."
         )
-    if items.groups is not None and np.intersect1d(items.groups[train], items.groups[test]).size:
-        raise ValueError(
-            f"{caller}: cv puts rows of one group on both sides of a split. Pass a splitter that "
-            "keeps groups together, e.g. StratifiedGroupKFold, or a number of folds."
-        )
+    check_groups_apart((train, test), items.groups, caller)
     learned = np.unique(items.codes[train][items.weights[train] > 0])
     if learned.shape[0] < 2:
         only = items.classes[learned].tolist()

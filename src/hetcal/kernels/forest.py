@@ -39,6 +39,7 @@ from hetcal.kernels.forest_out_of_bag import (
     out_of_bag_pair,
     out_of_bag_sum,
     out_of_bag_vote,
+    vote_by_some_trees,
     voter_mass,
 )
 from hetcal.kernels.forest_vote import LeafMass, apply, leaf_class_mass, vote, vote_leaves
@@ -71,6 +72,7 @@ __all__ = [
     "thresholded_vote",
     "top_items",
     "vote",
+    "vote_by_some_trees",
     "vote_leaves",
     "voter_mass",
 ]

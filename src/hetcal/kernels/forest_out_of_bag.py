@@ -25,7 +25,7 @@ from hetcal.kernels.forest_neighbours import (
     out_of_bag_leaves,
     queries_from_leaves,
 )
-from hetcal.kernels.forest_vote import LeafMass, leaf_class_mass, vote_leaves
+from hetcal.kernels.forest_vote import LeafMass, apply, leaf_class_mass, vote_leaves
 
 SENSES = ("query", "voter")
 
@@ -140,6 +140,20 @@ def leaves_of_some_trees(
     """
     place = rng.random(leaves.shape).argsort(axis=1).argsort(axis=1)
     return np.where(place < np.asarray(n_trees)[:, None], leaves, np.int32(-1))
+
+
+def vote_by_some_trees(
+    forest: Forest,
+    Z: NDArray[Any],
+    mass: LeafMass,
+    n_trees: NDArray[Any],
+    rng: np.random.Generator,
+    n_jobs: int | None = 1,
+) -> NDArray[np.float64]:
+    """Return the mean vote of so many trees per row, drawn at random."""
+    leaves = leaves_of_some_trees(apply(forest, Z, n_jobs), n_trees, rng)
+    counted = np.maximum((leaves >= 0).sum(axis=1, keepdims=True), 1)
+    return vote_leaves(leaves, mass) / counted
 
 
 def _check_sense(sense: str) -> None:

@@ -110,12 +110,12 @@ class LeafSimilarity(BaseSimilarity):
         rng: np.random.Generator,
     ) -> Ballot:
         """Vote as :meth:`vote` does, but by so many trees per row, drawn at random."""
-        leaves = kernel.apply(self.forest_, Z, self.n_jobs)
-        leaves = kernel.leaves_of_some_trees(leaves, n_trees, rng)
-        queries = kernel.queries_from_leaves(leaves)
         if rule.everyone:
-            mass = kernel.vote_leaves(leaves, self._leaf_mass(voters)) / queries.n_trees[:, None]
+            sums = self._leaf_mass(voters)
+            mass = kernel.vote_by_some_trees(self.forest_, Z, sums, n_trees, rng, self.n_jobs)
             return Ballot(mass, mass.sum(axis=1))
+        leaves = kernel.apply(self.forest_, Z, self.n_jobs)
+        queries = kernel.queries_from_leaves(kernel.leaves_of_some_trees(leaves, n_trees, rng))
         return self._by_index(self._leaf_items(), queries, voters, rule)
 
     def counted_vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:

@@ -41,7 +41,23 @@ _STORED: dict[str, Field] = {
 }
 
 
-class MetricSimilarity(BaseSimilarity):
+class KeepsItems(BaseSimilarity):
+    """A similarity that keeps a matrix with one row per calibration item."""
+
+    Z_: Any
+
+    @property
+    def n_items_(self) -> int:
+        """Number of calibration items."""
+        return self.Z_.shape[0]
+
+    @property
+    def n_columns_(self) -> int:
+        """Number of columns that are compared."""
+        return self.Z_.shape[1]
+
+
+class MetricSimilarity(KeepsItems):
     """Common ground of similarities that keep the calibration items and compare with them.
 
     Parameters
@@ -75,16 +91,6 @@ class MetricSimilarity(BaseSimilarity):
         self._remember(self._scaled(Z))
         self._learn()
         return self
-
-    @property
-    def n_items_(self) -> int:
-        """Number of calibration items."""
-        return self.Z_.shape[0]
-
-    @property
-    def n_columns_(self) -> int:
-        """Number of columns that are compared."""
-        return self.Z_.shape[1]
 
     def pairwise(self, Z: Any) -> Matrix:
         """Return the similarities of the rows of ``Z`` to all calibration items."""
@@ -293,7 +299,7 @@ class CallableSimilarity(MetricSimilarity):
 
 
 @stored({"Z_": numbers(None, None, low=0.0)})
-class PrecomputedSimilarity(BaseSimilarity):
+class PrecomputedSimilarity(KeepsItems):
     """Similarities that were computed elsewhere: ``X`` is the matrix itself.
 
     At fit ``X`` holds the similarities among the calibration items (n, n), at prediction those
@@ -325,16 +331,6 @@ class PrecomputedSimilarity(BaseSimilarity):
         _refuse_bad_similarities(Z, "The precomputed X holds")
         self.Z_ = np.array(Z, dtype=np.float64)
         return self
-
-    @property
-    def n_items_(self) -> int:
-        """Number of calibration items."""
-        return self.Z_.shape[0]
-
-    @property
-    def n_columns_(self) -> int:
-        """Number of columns that are compared."""
-        return self.Z_.shape[1]
 
     def _check_restored(self) -> None:
         expect(self.n_items_ == self.n_columns_, self, "is not square")

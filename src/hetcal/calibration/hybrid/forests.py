@@ -154,9 +154,8 @@ class ProximityFamily(ForestFamily):
         )
         if n_trees is None or rng is None:
             return kernel.vote(self.forest_, Z, mass, self.n_jobs)[:, 0] / self.forest_.n_trees
-        leaves = kernel.apply(self.forest_, Z, self.n_jobs)
-        leaves = kernel.leaves_of_some_trees(leaves, n_trees, rng)
-        return kernel.vote_leaves(leaves, mass)[:, 0] / np.maximum((leaves >= 0).sum(axis=1), 1)
+        votes = kernel.vote_by_some_trees(self.forest_, Z, mass, n_trees, rng, self.n_jobs)
+        return votes[:, 0]
 
     def out_of_sample_support(self, items: CalibrationSet) -> Reference:
         """Return the support of each calibration item as if it were new."""
