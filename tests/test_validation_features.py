@@ -246,7 +246,8 @@ def test_a_column_of_nulls_is_numeric_and_empty(dtype):
 
 
 def test_a_polars_column_without_a_type_is_like_one_of_pandas():
-    pl = pytest.importorskip("polars")
+    import polars as pl
+
     table = pl.DataFrame({"a": [1.0, 2.0], "note": [None, None]})
     assert table["note"].dtype == pl.Null
     encoder = FeatureEncoder(missing="keep").fit(table)

@@ -8,6 +8,8 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hetcal
@@ -15,9 +17,6 @@ from hetcal.batches import BatchCalibrator
 from hetcal.batches.packed import Packed, pack, pack_file, times_unpacked
 from hetcal.cli import main
 from hetcal.tables import read_table
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 
 def make_rows(n: int, seed: int, labels=("no", "yes")) -> pd.DataFrame:
@@ -111,7 +110,8 @@ def test_a_name_that_is_there_is_refused_before_anything_runs(model, new):
 
 def test_another_process_needs_no_file(model, new, tmp_path):
     """What Spark does: pickle the function, unpickle it in a worker, call it with an iterator."""
-    cloudpickle = pytest.importorskip("cloudpickle")
+    import cloudpickle
+
     copy = tmp_path / "m.hetcal"
     copy.write_bytes(model.read_bytes())
     (tmp_path / "f").write_bytes(cloudpickle.dumps(BatchCalibrator(copy)))

@@ -10,7 +10,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from hetcal import LocallyCalibratedClassifier, SimilarityCalibrator, get_calibrator
+from hetcal import (
+    HiddenHeterogeneity,
+    LocallyCalibratedClassifier,
+    SimilarityCalibrator,
+    get_calibrator,
+)
 from hetcal.calibration import list_calibrators
 from hetcal.metrics import brier_score, evaluate
 from hetcal.similarity import EuclideanSimilarity, ForestProximity, PrecomputedSimilarity
@@ -165,10 +170,12 @@ def test_enormous_weights_in_a_histogram(data):
 @pytest.mark.parametrize("name", list_calibrators())
 def test_weights_that_sum_to_one_are_no_lack_of_data(data, name):
     X, y, P = data
-    options = {"similarity": ForestProximity(5)} if name == "swc" else {}
-    if name in ("swc-hh", "hybrid"):
-        pytest.skip("tested through its parts")
-    weighted, plain = (get_calibrator(name, **options) for _ in range(2))
+    options = {
+        "swc": {"similarity": ForestProximity(5)},
+        "swc-hh": {"similarity": ForestProximity(5), "heterogeneity": HiddenHeterogeneity()},
+        "hybrid": {"experts": ["proximity"], "n_estimators": 5},
+    }
+    weighted, plain = (get_calibrator(name, **options.get(name, {})) for _ in range(2))
     weighted.fit(X, y, y_proba=P, sample_weight=np.full(N, 1 / N))
     Q = plain.fit(X, y, y_proba=P, sample_weight=np.ones(N)).predict_proba(X, y_proba=P)
     np.testing.assert_allclose(weighted.predict_proba(X, y_proba=P), Q, atol=1e-9)

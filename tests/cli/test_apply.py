@@ -17,7 +17,6 @@ from hetcal import load
 from hetcal.persistence import describe
 from hetcal.tables import TableWriter, read_table
 
-pytest.importorskip("pyarrow")
 HETCAL = [sys.executable, "-c", "import sys; from hetcal.cli import main; main(sys.argv[1:])"]
 NEW = ["q_paid back", "q_default", "predicted_class", "support", "effective_size", "flags"]
 

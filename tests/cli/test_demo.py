@@ -62,7 +62,6 @@ def test_another_seed_is_another_example(example):
 
 
 def test_output_and_picture(few_methods, tmp_path, monkeypatch, capsys):
-    pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     _demo.run_demo()
     shown, progress = capsys.readouterr()
@@ -90,7 +89,6 @@ def test_warnings_become_notes(monkeypatch, tmp_path, capsys):
 
 
 def test_quiet_prints_the_table_only(few_methods, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
     _demo.run_demo(out=tmp_path / "here.svg", quiet=True)
     lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert [line.split()[0] for line in lines] == ["method", "uncalibrated", "temperature", "the"]
@@ -112,6 +110,5 @@ def test_without_matplotlib_it_says_how_to_get_it(few_methods, tmp_path, monkeyp
     [("demo.bmp", "must end in .png, .svg or .pdf"), ("nowhere/demo.png", "there is no folder")],
 )
 def test_a_picture_that_cannot_be_written_is_refused_first(name, message, tmp_path):
-    pytest.importorskip("matplotlib")
     with pytest.raises(ValueError, match=message):
         _demo.run_demo(out=tmp_path / name)

@@ -156,7 +156,6 @@ def test_a_history_is_no_model(call, place, tmp_path, capsys):
 
 
 def test_the_users_file_is_named_in_errors(place, tmp_path):
-    pytest.importorskip("pyarrow")
     path = tmp_path / "mine.hetcal"
     hetcal.save(load_model(place / "m.hetcal").calibrator, path)
     with pytest.raises(ValueError, match="saved from Python") as told:

@@ -45,7 +45,9 @@ def call():
 @pytest.fixture(scope="session")
 def place(tmp_path_factory):
     """Return a model, a table in twelve parts, and what one process makes of the table."""
-    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     folder = tmp_path_factory.mktemp("dask")
     make_loans(150, 0).to_csv(folder / "loans.csv", index=False)
     model = folder / "loans.hetcal"
@@ -65,7 +67,8 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="session")
 def client():
     """Return the client of two worker processes that are restarted when they die."""
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with (
         distributed.LocalCluster(
             n_workers=2,

@@ -7,15 +7,13 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hetcal._exceptions import InputError
 from hetcal.cli import main
-
-pytest.importorskip("distributed", reason="needs pip install 'hetcal[dask]'")
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-apply_parquet = pytest.importorskip("hetcal.dask").apply_parquet
+from hetcal.dask import apply_parquet
 
 
 def address(client) -> str:

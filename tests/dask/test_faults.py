@@ -10,16 +10,14 @@ import subprocess
 import sys
 import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hetcal
 from hetcal.dask import apply as dask_apply
+from hetcal.dask import apply_parquet
 from hetcal.dask.cluster import check_workers, connected
-
-pytest.importorskip("distributed", reason="needs pip install 'hetcal[dask]'")
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-apply_parquet = pytest.importorskip("hetcal.dask").apply_parquet
 
 
 def written(folder):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 
 import hetcal
+from hetcal.dask import update_monitor
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.similarity import ForestProximity
-
-pytest.importorskip("distributed", reason="needs pip install 'hetcal[dask]'")
-da = pytest.importorskip("dask.array")
-dd = pytest.importorskip("dask.dataframe")
-update_monitor = pytest.importorskip("hetcal.dask").update_monitor
 
 ROWS = 60
 

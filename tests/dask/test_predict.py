@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 
 import hetcal
 from hetcal.batches.packed import times_unpacked
+from hetcal.dask import predict_proba
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.similarity import ForestProximity
-
-pytest.importorskip("distributed", reason="needs pip install 'hetcal[dask]'")
-da = pytest.importorskip("dask.array")
-dd = pytest.importorskip("dask.dataframe")
-predict_proba = pytest.importorskip("hetcal.dask").predict_proba
 
 
 @pytest.fixture(scope="module")

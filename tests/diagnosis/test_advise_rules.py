@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -257,7 +258,7 @@ def test_the_call_to_retrain_leaves_out_empty_columns(best, kind):
     if kind == "words":
         X["c"] = ["u", "v"] * 30
     if kind == "polars":
-        X = pytest.importorskip("polars").DataFrame({name: X[name].tolist() for name in X})
+        X = pl.DataFrame({name: X[name].tolist() for name in X})
     y = np.arange(60) % 2
     items = CalibrationSet.check(X, y, y_proba=np.full(60, 0.5), caller="test")
     call = recommended_call(best, items, shift=None, classes_given=False)

@@ -31,7 +31,8 @@ def data():
 @pytest.fixture(scope="module")
 def cluster():
     """Two processes on this machine."""
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with (
         distributed.LocalCluster(
             n_workers=2,

@@ -11,7 +11,10 @@ from hetcal.metrics import brier_score
 
 CORES = [
     "pure",
-    pytest.param("native", marks=pytest.mark.skipif(native() is None, reason="no core")),
+    pytest.param(
+        "native",
+        marks=pytest.mark.skipif(native() is None, reason="the compiled core was not built"),
+    ),
 ]
 
 
@@ -79,7 +82,7 @@ def test_one_round_is_the_greedy_tree(core, depth):
     np.testing.assert_allclose(trees.predict_proba(X)[:, 1], expected, atol=1e-12)
 
 
-@pytest.mark.skipif(native() is None, reason="no core")
+@pytest.mark.skipif(native() is None, reason="the compiled core was not built")
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_both_cores_grow_the_same_trees(n_classes, weighted):

@@ -14,7 +14,7 @@ from hetcal.kernels.boosted_trees import BoostedTrees
 from hetcal.kernels.boosting_binned import BinnedBoosting, make_slots
 from hetcal.metrics import brier_score
 
-needs_core = pytest.mark.skipif(native() is None, reason="no core")
+needs_core = pytest.mark.skipif(native() is None, reason="the compiled core was not built")
 CORES = ["pure", pytest.param("native", marks=needs_core)]
 
 

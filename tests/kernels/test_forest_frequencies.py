@@ -10,7 +10,10 @@ from hetcal.kernels import native, use_core
 
 CORES = [
     "pure",
-    pytest.param("native", marks=pytest.mark.skipif(native() is None, reason="no core")),
+    pytest.param(
+        "native",
+        marks=pytest.mark.skipif(native() is None, reason="the compiled core was not built"),
+    ),
 ]
 
 

@@ -362,8 +362,9 @@ def test_json_is_json(watch, data):
 
 
 def test_the_display_shows_the_history(watch, data):
-    pytest.importorskip("matplotlib").use("agg")
     import matplotlib.pyplot as plt
+
+    plt.switch_backend("agg")
 
     monitor = feed(watch(), data.new.X + 5, data.new.y_proba)
     display = MonitorDisplay.from_monitor(monitor)

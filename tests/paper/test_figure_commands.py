@@ -31,7 +31,6 @@ def _small(monkeypatch):
 
 @pytest.mark.usefixtures("_small")
 def test_it_runs_what_is_missing_and_keeps_the_facts(tmp_path, capsys):
-    pytest.importorskip("matplotlib")
     picture, folder = tmp_path / "picture.png", tmp_path / "results"
     options = ["--results", str(folder), "--trials", "2", "--jobs", "1", "-o", str(picture)]
     assert call("paper", "figure", "appendix-binary", *options) == 0

@@ -2,6 +2,7 @@
 
 import os
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,7 +26,6 @@ from hetcal.paper.published import published_value
 from hetcal.paper.settings import Trial
 from hetcal.paper.store import load_results
 
-plt = pytest.importorskip("matplotlib.pyplot")
 OF_RESULTS = [name for name in figure_names() if figure_trials(name, trials=1)]
 needs_data = pytest.mark.skipif(
     not os.environ.get("HETCAL_DATA"), reason="HETCAL_DATA does not name the folder of the data"

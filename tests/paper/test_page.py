@@ -144,7 +144,6 @@ def test_the_command_writes_checks_and_refuses(tmp_path, capsys):
 
 
 def test_the_command_draws_what_is_there(folder, tmp_path, monkeypatch, capsys):
-    pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     arguments = ["paper", "figure", "appendix-multiclass", "--results", str(folder), "--no-run"]
     assert call(arguments) == 0

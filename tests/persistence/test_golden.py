@@ -11,7 +11,6 @@ import pytest
 
 import hetcal
 from hetcal.calibration import get_calibrator, list_calibrators
-from hetcal.kernels import core_name
 from hetcal.persistence import describe
 from hetcal.persistence.container import VERSION
 
@@ -31,8 +30,6 @@ def features(path: Path, said: dict) -> np.ndarray | pd.DataFrame:
 @pytest.mark.filterwarnings("ignore::hetcal._exceptions.HetcalWarning")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_golden_files_stay_loadable(path):
-    if core_name() == "pure" and path.stem.startswith("swc-hh"):
-        pytest.skip("grows local forests, which takes the pure core long")
     said = json.loads((path.parent / "expected.json").read_text())
     calibrator = hetcal.load(path)
     Q = calibrator.predict_proba(features(path, said), y_proba=np.array(said["y_proba"]))

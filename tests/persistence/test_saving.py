@@ -260,7 +260,8 @@ def test_pickle_and_joblib(kind, calibrators, data):
 
 
 def test_skops(kind, calibrators, data):
-    sio = pytest.importorskip("skops.io")
+    import skops.io as sio
+
     calibrator = calibrators[kind]
     dumped = sio.dumps(calibrator)
     loaded = sio.loads(dumped, trusted=sio.get_untrusted_types(data=dumped))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -9,8 +10,6 @@ from hetcal import compare, learning_curve
 from hetcal.calibration import TemperatureScaling, Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.plotting import ComparisonDisplay, LearningCurveDisplay
-
-plt = pytest.importorskip("matplotlib.pyplot")
 
 
 class Refuses(Uncalibrated):

@@ -26,7 +26,8 @@ def test_it_holds_what_the_functions_say(display):
 
 
 def test_it_draws_every_panel_and_two_colour_bars(display):
-    plt = pytest.importorskip("matplotlib.pyplot")
+    import matplotlib.pyplot as plt
+
     figure = display.plot()
     titles = [ax.get_title() for ax in figure.axes]
     assert titles[:2] == ["p", "HH"]

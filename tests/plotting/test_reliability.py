@@ -86,7 +86,6 @@ def test_frame_is_a_copy_of_a_known_part():
 
 
 def test_what_is_drawn_is_the_frame():
-    pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
     ax = Figure().subplots()
@@ -101,7 +100,8 @@ def test_what_is_drawn_is_the_frame():
 
 
 def test_a_new_figure_when_none_is_given():
-    plt = pytest.importorskip("matplotlib.pyplot")
+    import matplotlib.pyplot as plt
+
     ax = ReliabilityDisplay.from_predictions(Y, P).plot()
     assert ax.get_xlabel() == "predicted probability of the predicted class"
     plt.close(ax.figure)

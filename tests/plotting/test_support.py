@@ -38,7 +38,8 @@ def test_the_peak_is_the_middle_of_the_fullest_bin_over_all_groups():
 
 
 def test_it_draws_stacked_bars():
-    plt = pytest.importorskip("matplotlib.pyplot")
+    import matplotlib.pyplot as plt
+
     display = SupportDisplay.from_support(
         [1, 1, 9], groups=["a", "b", "b"], order=("b", "a", "never"), n_bins=2, largest=10
     )

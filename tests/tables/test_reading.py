@@ -12,6 +12,7 @@ import tracemalloc
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,9 +27,6 @@ from hetcal.tables.sources import _with_point
 from hetcal.tables.spreadsheets import defused, restored
 from hetcal.tables.text import infer_column, parse_numbers
 from hetcal.tables.writing import TableWriter
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 COLUMNS = {
     "code": ["007", "010", "112", "001"],

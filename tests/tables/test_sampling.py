@@ -25,8 +25,6 @@ from hetcal.tables import (
 )
 from hetcal.tables.sampling import _key_of_group
 
-pytest.importorskip("pyarrow")
-
 ROLES = {"label": "outcome", "proba": "p_*"}
 
 
