@@ -179,3 +179,12 @@ def test_prior_items_are_checked_and_rule():
         GlobalBlend(prior_items=-1).fit(None, codes, y_proba=P)
     stubborn = GlobalBlend(prior_items=1e9).fit(None, codes, y_proba=P)
     np.testing.assert_allclose(stubborn.predict_proba(y_proba=P), P, atol=1e-6)
+
+
+def test_few_items_do_not_confirm_a_stated_certainty():
+    y = np.array([0, 1] * 25)
+    certain = np.column_stack([1.0 - y, y])
+    few = blend(certain, y).predict_proba(None, y_proba=certain).min()
+    many = blend(np.tile(certain, (40, 1)), np.tile(y, 40)).predict_proba(None, y_proba=certain)
+    assert 1e-4 < few < 0.05
+    assert many.min() < few / 5

@@ -33,6 +33,9 @@ _AS_IT_IS = "uncalibrated"
 # On an imagined item: what a map says of the truth for every one of the classifier's own.
 _RIVALS = 0.6
 _LEAST_WEIGHT = 0.01
+# How many of the items are imagined once more with another label: what no item has shown yet may
+# still happen, so that few items do not confirm a stated certainty.
+_SURPRISES = 0.5
 # Out-of-sample probabilities count as no less, so that one surprise cannot decide.
 _LEAST_LIKELIHOOD = 1e-6
 # A full matrix is admitted while a fit takes a second: items x classes^2.
@@ -84,6 +87,8 @@ class GlobalBlend(GroupAwareCalibrator, GlobalCalibrator):
     :math:`q = \sum_j v_j q_j` then minimise the log loss of these predictions, after a few
     imagined items were added for which the classifier's own probabilities are right and the maps
     are not. So what few items seem to show is not believed, and many items decide by themselves.
+    Half an item more is imagined on which what was said turns out wrong, so that few items do not
+    confirm a stated certainty.
 
     Parameters
     ----------
@@ -155,15 +160,15 @@ class GlobalBlend(GroupAwareCalibrator, GlobalCalibrator):
     def _weigh(self, predictions: Matrix, items: CalibrationSet) -> Vector:
         """Return weights by out-of-sample log loss, those below one percent set to zero."""
         truth = predictions[:, np.arange(items.n_items), items.codes]
-        per_unit = 1.0
-        if items.groups is not None:
-            per_unit = items.counts.sum() / np.unique(items.groups).shape[0]
-        imagined = np.full(len(truth), _RIVALS)
-        imagined[0] = 1.0
-        n_imagined = self.prior_items * min(items.n_classes - 1, 2)
+        other = (1.0 - truth) / (items.n_classes - 1)
+        no_map = np.full((len(truth), 1), _RIVALS)
+        no_map[0] = 1.0
+        total = items.counts.sum()
+        units = total if items.groups is None else np.unique(items.groups).shape[0]
+        n_no_map = self.prior_items * min(items.n_classes - 1, 2)
         v = mixture_weights(
-            np.column_stack([np.maximum(truth, _LEAST_LIKELIHOOD), imagined]),
-            np.append(items.counts, n_imagined * per_unit),
+            np.maximum(np.hstack([truth, other, no_map]), _LEAST_LIKELIHOOD),
+            np.hstack([items.counts, items.counts * _SURPRISES / units, n_no_map * total / units]),
         )
         v = np.where(v < min(_LEAST_WEIGHT, v.max()), 0.0, v)
         return v / v.sum()
