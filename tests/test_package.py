@@ -20,6 +20,7 @@ from hetcal.kernels import core_name
 ROOT = Path(__file__).parents[1]
 # Every optional library; a plain install has none of them.
 EXTRAS = ("matplotlib", "polars", "pyarrow", "skops", "torch", "dask")
+EXTRAS += ("onnx", "onnxruntime", "duckdb")
 
 # Makes the named modules as good as not installed, in a fresh interpreter.
 BLOCK = """

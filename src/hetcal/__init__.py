@@ -111,6 +111,7 @@ _PACKAGES = (
     "calibration",
     "datasets",
     "diagnosis",
+    "export",
     "heterogeneity",
     "metrics",
     "monitor",

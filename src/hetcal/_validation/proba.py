@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from hetcal._validation.containers import as_float_array, column_names
 
 # Logs round their probabilities: rows this close to one are scaled to one instead of refused.
-_SUM_TOLERANCE = 1e-2 + 1e-12
+SUM_TOLERANCE = 1e-2 + 1e-12
 # Rows off by no more than this are floating-point noise and are left exactly as they are.
-_ROUNDING_NOISE = 1e-6
+ROUNDING_NOISE = 1e-6
 
 
 def check_proba(
@@ -61,13 +61,13 @@ def check_proba(
         return P
     total = P.sum(axis=1)
     off = np.abs(total - 1)
-    if (off > _SUM_TOLERANCE).any():
-        row = int(np.argmax(off > _SUM_TOLERANCE))
+    if (off > SUM_TOLERANCE).any():
+        row = int(np.argmax(off > SUM_TOLERANCE))
         raise ValueError(
             f"Row {row} of {name} sums to {total[row]:.4g}; rows must be probability vectors."
             f"{_remedy(percent=99 <= total[row] <= 101, rounded=bool(off[row] <= 0.1))}"
         )
-    rounded = off > _ROUNDING_NOISE
+    rounded = off > ROUNDING_NOISE
     if rounded.any():
         # Only these rows: scaling the others would blur the ties and the ranking of saturated ones.
         P = np.where(rounded[:, None], P / total[:, None], P)

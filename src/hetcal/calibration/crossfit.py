@@ -55,22 +55,30 @@ def output_of(estimator: Any, X: Any, classes: NDArray) -> Matrix:
 
 
 def fit_weighted(estimator: Any, X: Any, y: NDArray, weight: Matrix | None) -> Any:
-    """Fit the classifier, with the weights where it takes them (a pipeline's last step too)."""
+    """Fit the classifier, with the weights where it takes them."""
+    return estimator.fit(X, y, **weight_parameter(estimator, weight))
+
+
+def weight_parameter(estimator: Any, weight: Matrix | None) -> dict[str, Matrix]:
+    """Return the weights under the name by which ``fit`` takes them (a pipeline's last step too).
+
+    Nothing, after a warning, where it does not.
+    """
     if weight is None:
-        return estimator.fit(X, y)
+        return {}
     if has_fit_parameter(estimator, "sample_weight"):
-        return estimator.fit(X, y, sample_weight=weight)
+        return {"sample_weight": weight}
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         if has_fit_parameter(last, "sample_weight"):
-            return estimator.fit(X, y, **{f"{name}__sample_weight": weight})
+            return {f"{name}__sample_weight": weight}
     warnings.warn(
         f"{type(estimator).__name__} does not take sample_weight; the weights are used for the "
         "calibration only.",
         HetcalWarning,
         stacklevel=levels_to_caller(),
     )
-    return estimator.fit(X, y)
+    return {}
 
 
 def cross_fit(
@@ -79,6 +87,7 @@ def cross_fit(
     y: NDArray,
     classes: NDArray,
     *,
+    parameters: dict[str, Any] | None = None,
     weight: Matrix | None = None,
     groups: NDArray | None = None,
     cv: Any = None,
@@ -97,7 +106,10 @@ def cross_fit(
     y : ndarray of shape (n,)
     classes : ndarray of shape (K,)
         The columns of the result; a class that is missing from a fold keeps its column.
+    parameters : dict, optional
+        What the classifier's ``fit`` is given; of what has one entry per row, the rows of the fold.
     weight : ndarray of shape (n,), optional
+        Rows of weight 0 do not count where a fold must hold two classes.
     groups : ndarray of shape (n,), optional
         Rows of one group are never on both sides of a split.
     cv : int, splitter or iterable of splits, optional
@@ -114,7 +126,7 @@ def cross_fit(
     splits = _splits(y, groups, cv, random_state)
     _check_splits(splits, y, groups, weight)
     outputs = Parallel(n_jobs=n_jobs)(
-        delayed(_fold_output)(estimator, X, y, weight, train, test, classes)
+        delayed(_fold_output)(estimator, X, y, parameters or {}, train, test, classes)
         for train, test in splits
     )
     tested = np.concatenate([test for _, test in splits])
@@ -126,21 +138,34 @@ def _fold_output(
     estimator: Any,
     X: Any,
     y: NDArray,
-    weight: Matrix | None,
+    parameters: dict[str, Any],
     train: NDArray[np.int64],
     test: NDArray[np.int64],
     classes: NDArray,
 ) -> Matrix:
-    fold_weight = None if weight is None else weight[train]
+    n_rows = y.shape[0]
+    cut = {name: _rows_of(value, train, n_rows) for name, value in parameters.items()}
     with warnings.catch_warnings():
         # The fit on all rows says the same once.
         warnings.simplefilter("ignore", HetcalWarning)
-        model = fit_weighted(clone(estimator), take_rows(X, train), y[train], fold_weight)
+        model = clone(estimator).fit(take_rows(X, train), y[train], **cut)
     return output_of(model, take_rows(X, test), classes)
+
+
+def _rows_of(value: Any, rows: NDArray[np.int64], n_rows: int) -> Any:
+    """Return some rows of what has one entry per row, and everything else as it is."""
+    if isinstance(value, str | bytes | dict):
+        return value
+    if getattr(value, "shape", None):
+        length = value.shape[0]
+    else:
+        length = len(value) if hasattr(value, "__len__") else None
+    return take_rows(value, rows) if length == n_rows else value
 
 
 def _splits(y: NDArray, groups: NDArray | None, cv: Any, random_state: Any) -> list[Split]:
     if cv is not None and not isinstance(cv, int | np.integer):
+        _check_rare_classes(getattr(cv, "n_splits", 0), y)
         return splits_of(cv, y, groups)
     n_folds = int(_N_FOLDS if cv is None else cv)
     units = y.shape[0] if groups is None else np.unique(groups).shape[0]
@@ -148,7 +173,21 @@ def _splits(y: NDArray, groups: NDArray | None, cv: Any, random_state: Any) -> l
         raise ValueError(
             f"cv={cv} folds cannot be made of {units} rows or groups. Pass 2 <= cv <= {units}."
         )
+    if cv is not None:
+        _check_rare_classes(n_folds, y)
     return stratified_folds(y, min(n_folds, units), groups=groups, seed=random_state)
+
+
+def _check_rare_classes(n_folds: int, y: NDArray) -> None:
+    """Raise where a class has fewer items than folds that were asked for."""
+    labels, counts = np.unique(y, return_counts=True)
+    rarest = counts.argmin()
+    if counts[rarest] < n_folds:
+        raise ValueError(
+            f"Requesting {n_folds}-fold cross-validation, but class {labels[rarest].item()!r} has "
+            f"{counts[rarest]} item(s). Pass cv={max(counts[rarest], 2)} or fewer folds, or "
+            "cv=None, under which folds may lack a rare class."
+        )
 
 
 def _check_splits(

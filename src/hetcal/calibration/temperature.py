@@ -26,7 +26,7 @@ from hetcal.kernels.scaling import (
 )
 
 # The published experiments cut probabilities here before they take log p - log(1 - p).
-_PAPER_EPS = 1e-7
+PAPER_EPS = 1e-7
 
 
 @stored_map({"inverse_temperature_": number(0, LARGEST)})
@@ -110,7 +110,7 @@ class TemperatureScaling(GlobalCalibrator):
         kind = check_option(self, "score", ("log_proba", "log_odds"))
         if kind == "log_proba" or self.input_kind_ == "logits":
             return scores.log_proba
-        P = np.clip(scores.proba, _PAPER_EPS, 1 - _PAPER_EPS)
+        P = np.clip(scores.proba, PAPER_EPS, 1 - PAPER_EPS)
         return np.log(P) - np.log(1 - P)
 
     def _inverse_bounds(self) -> tuple[float, float]:

@@ -8,11 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_is_fitted,
@@ -52,7 +54,7 @@ from hetcal._validation import (
 )
 from hetcal._validation.containers import as_array, as_frame, masked_as_missing, take_rows
 from hetcal.calibration.base import BaseCalibrator
-from hetcal.calibration.crossfit import cross_fit, fit_weighted, output_kind, output_of
+from hetcal.calibration.crossfit import cross_fit, output_kind, output_of, weight_parameter
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, preserving
 
@@ -119,8 +121,10 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         calibrators look at the probabilities alone and need no features.
     cv : int, splitter or iterable, optional
         How an unfitted model is cross-fitted. None: five folds, shuffled and stratified by class;
-        with ``groups`` every group stays in one fold. Rows that a splitter never tests do not
-        calibrate. Ignored for frozen models and precomputed probabilities.
+        with ``groups`` every group stays in one fold. More folds than a class has items are an
+        error where they were asked for; under None some fold then lacks the class. Rows that a
+        splitter never tests do not calibrate. Ignored for frozen models and precomputed
+        probabilities.
     preserve : {None, "label"}, optional
         "label": calibration changes no predicted class;
         ``calibrator_.price_`` says what that costs in Brier score.
@@ -189,7 +193,9 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any
+    ) -> Self:
         """Calibrate the classifier, after training it where it is not fitted yet.
 
         Parameters
@@ -202,6 +208,10 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
             Weights, for the classifier (where it takes them) and the calibrator.
         groups : array-like of shape (n,) or (n, n_columns), optional
             Rows with the same value (one patient, one customer) stay together in every split.
+        **fit_params
+            Passed on to the classifier's ``fit``; of what has one entry per row, each fold gets its
+            rows. With scikit-learn's metadata routing enabled, the classifier gets what it requests
+            (``set_fit_request``), weights included; the calibrator always gets the weights.
 
         Returns
         -------
@@ -211,7 +221,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         validate_data(self, X, reset=True, skip_check_array=True)
         y, seen, weight = self._checked_labels(X, y, sample_weight)
         group_codes = check_groups(groups, y.shape[0])
-        self._fit_estimator(X, y, seen, weight, group_codes)
+        self._fit_estimator(X, y, seen, weight, group_codes, fit_params)
         self._fit_calibrator(X, y, weight, group_codes)
         return self
 
@@ -275,6 +285,12 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         features, output = self._new_items(X)
         return self.calibrator_.predict_interval(features, **output, **options)
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return who gets which metadata: this estimator itself and the classifier's ``fit``."""
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self._make_estimator(), method_mapping=fits)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(self._make_estimator()).input_tags
@@ -326,11 +342,18 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         seen: NDArray,
         weight: Matrix | None,
         groups: NDArray | None,
+        fit_params: dict[str, Any],
     ) -> None:
         """Set the model that predicts, the classes, and out-of-sample outputs for calibration."""
         given = self._make_estimator()
         estimator = clone(given)
         if isinstance(estimator, FrozenEstimator | PrecomputedProba):
+            if fit_params:
+                raise TypeError(
+                    f"LocallyCalibratedClassifier.fit got {', '.join(map(repr, fit_params))} for a "
+                    "classifier that is not fitted here (frozen or precomputed). Leave it out, or "
+                    "pass an unfitted classifier."
+                )
             self.estimator_ = estimator.fit(X, y)
             self.classes_ = np.asarray(getattr(self.estimator_, "classes_", seen))
             self.calibration_rows_ = np.arange(y.shape[0])
@@ -338,18 +361,29 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
             return
         _warn_of_refit(given, estimator, "model")
         self.classes_ = seen
+        parameters = self._estimator_parameters(estimator, weight, fit_params)
         self.out_of_fold_output_, self.calibration_rows_ = cross_fit(
             estimator,
             X,
             y,
             seen,
+            parameters=parameters,
             weight=weight,
             groups=groups,
             cv=self.cv,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         )
-        self.estimator_ = fit_weighted(estimator, X, y, weight)
+        self.estimator_ = estimator.fit(X, y, **parameters)
+
+    def _estimator_parameters(
+        self, estimator: Any, weight: Matrix | None, fit_params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return what the classifier's ``fit`` gets beside X and y."""
+        if not get_config()["enable_metadata_routing"]:
+            return fit_params | weight_parameter(estimator, weight)
+        weights = {} if weight is None else {"sample_weight": weight}
+        return dict(process_routing(self, "fit", **fit_params, **weights).estimator.fit)
 
     def _fit_calibrator(
         self, X: Any, y: NDArray, weight: Matrix | None, groups: NDArray | None

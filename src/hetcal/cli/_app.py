@@ -17,6 +17,7 @@ from hetcal.cli._compare import compare
 from hetcal.cli._console import cell, errors, results, visible_warnings
 from hetcal.cli._diagnose import diagnose
 from hetcal.cli._ending import ended_in_order
+from hetcal.cli._export import export
 from hetcal.cli._extensions import add_installed_commands
 from hetcal.cli._fit import fit
 from hetcal.cli._inspect import inspect
@@ -138,7 +139,7 @@ def hetcal(
     """Options that stand before every command."""
 
 
-for function in (diagnose, compare, fit, apply, monitor, inspect):
+for function in (diagnose, compare, fit, apply, monitor, inspect, export):
     app.command()(command(function))
 
 

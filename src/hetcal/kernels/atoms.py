@@ -8,7 +8,7 @@ from scipy.special import gammaln
 from hetcal._typing import Matrix, Rows, Vector
 
 # Probabilities that agree so far are the same value.
-_DIGITS = 10
+DIGITS = 10
 _MASSES = 2.0 ** np.arange(0, 21)
 _LEAST = 1e-9  # of a class that the smooth map rules out
 
@@ -73,4 +73,4 @@ def counts_by_atom(number: Rows, codes: Rows, weight: Vector, shape: tuple[int, 
 
 
 def _rounded(P: Matrix) -> Matrix:
-    return np.ascontiguousarray(np.round(P, _DIGITS)) + 0.0
+    return np.ascontiguousarray(np.round(P, DIGITS)) + 0.0

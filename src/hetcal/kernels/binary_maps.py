@@ -17,7 +17,7 @@ from hetcal._typing import Matrix, Vector
 from hetcal.kernels.convex import Expansion, minimize_convex
 
 # Below this, 1 - p has too few digits left to rank by.
-_SATURATED = 1e-9
+SATURATED = 1e-9
 
 
 class LogisticMap(NamedTuple):
@@ -94,10 +94,10 @@ def ranking_scores(P: Matrix, log_proba: Matrix) -> Matrix:
     if P.shape[1] == 2:
         return class_log_odds(log_proba)
     rest = 1.0 - P
-    saturated = rest < _SATURATED
-    scores = log_proba - np.log(np.where(saturated, _SATURATED, rest))
+    saturated = rest < SATURATED
+    scores = log_proba - np.log(np.where(saturated, SATURATED, rest))
     rows = saturated.any(axis=1)
-    beyond = np.minimum(log_rest(log_proba[rows]), np.log(_SATURATED))
+    beyond = np.minimum(log_rest(log_proba[rows]), np.log(SATURATED))
     scores[rows] = np.where(saturated[rows], log_proba[rows] - beyond, scores[rows])
     return scores
 

@@ -1,0 +1,61 @@
+"""``hetcal export`` from outside."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+import hetcal
+
+
+def test_python_on_standard_output(call, folder, capfdbinary):
+    assert call("export", folder / "global.hetcal", "--format", "python") == 0
+    space = {}
+    exec(capfdbinary.readouterr().out.decode(), space)
+    expected = hetcal.load(folder / "global.hetcal").predict_proba(y_proba=[0.3])[0, 1]
+    assert abs(space["calibrate"](0.3) - expected) < 1e-12
+
+
+def test_sql_reads_the_column_of_the_second_class(call, folder, tmp_path, loans):
+    out = tmp_path / "q.sql"
+    assert call("export", folder / "global.hetcal", "--format", "sql", "-o", out) == 0
+    with sqlite3.connect(":memory:") as database:
+        loans.to_sql("loans", database)
+        found = [row[0] for row in database.execute(f"SELECT {out.read_text()} FROM loans")]
+    P = loans[["p_paid back", "p_default"]].to_numpy()
+    expected = hetcal.load(folder / "global.hetcal").predict_proba(y_proba=P)[:, 1]
+    assert max(abs(expected - found)) < 1e-12
+    assert call("export", folder / "global.hetcal", "--format", "sql", "-o", out) == 2
+
+
+def test_onnx_file(call, folder, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    out = tmp_path / "model.onnx"
+    assert call("export", folder / "global.hetcal", "--format", "onnx", "-o", out) == 0
+    assert onnx.load(out).producer_name == "hetcal"
+
+
+def test_what_cannot_be_exported_is_said(call, folder, tmp_path, capsys):
+    assert call("export", folder / "swc.hetcal", "--format", "python") == 1
+    assert "by its features" in capsys.readouterr().err
+    platt = hetcal.PlattScaling().fit(None, [0, 0, 1], y_proba=[0.1, 0.2, 0.9])
+    hetcal.save(platt, tmp_path / "p.hetcal")
+    assert call("export", tmp_path / "p.hetcal", "--format", "sql") == 2
+    assert "--column NAME" in capsys.readouterr().err
+    assert call("export", tmp_path / "p.hetcal", "--format", "sql", "--column", "p") == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"percent": True}, "percentages"),
+        ({"predicted": "said", "output_kind": "y_proba"}, "confidence"),
+        ({"output_kind": "logits", "output": ["a", "b"]}, "log-odds"),
+    ],
+)
+def test_columns_that_are_no_probability_must_be_named(facts, words):
+    from hetcal.cli._export import _second_class_column
+
+    with pytest.raises(ValueError, match=words):
+        _second_class_column(facts)
