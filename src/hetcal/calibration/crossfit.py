@@ -6,10 +6,9 @@ import warnings
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
-from sklearn.pipeline import Pipeline
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
@@ -59,7 +58,7 @@ def fit_weighted(estimator: Any, X: Any, y: NDArray, weight: Matrix | None) -> A
         return estimator.fit(X, y)
     if has_fit_parameter(estimator, "sample_weight"):
         return estimator.fit(X, y, sample_weight=weight)
-    if isinstance(estimator, Pipeline):
+    if isinstance(estimator, sklearn.pipeline.Pipeline):
         name, last = estimator.steps[-1]
         if has_fit_parameter(last, "sample_weight"):
             return estimator.fit(X, y, **{f"{name}__sample_weight": weight})
@@ -148,11 +147,12 @@ def _splits(
             raise ValueError(
                 f"cv={cv} folds cannot be made of {units} rows or groups. Pass 2 <= cv <= {units}."
             )
-        splitter_type = StratifiedKFold if groups is None else StratifiedGroupKFold
-        splitter = splitter_type(min(n_folds, units), shuffle=True, random_state=random_state)
+        kinds = sklearn.model_selection
+        kind = kinds.StratifiedKFold if groups is None else kinds.StratifiedGroupKFold
+        splitter = kind(min(n_folds, units), shuffle=True, random_state=random_state)
         strata = _strata(y, splitter.n_splits)
     else:
-        splitter, strata = check_cv(cv, y, classifier=True), y
+        splitter, strata = sklearn.model_selection.check_cv(cv, y, classifier=True), y
     with warnings.catch_warnings():
         # Classes rarer than the number of folds are no harm here: they keep their column.
         warnings.filterwarnings("ignore", message="The least populated class")
