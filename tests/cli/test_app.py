@@ -131,6 +131,36 @@ for arguments, expected in (
     assert "Did you mean 'outcome'?" in done.stderr
 
 
+def test_apply_loads_what_predictions_need_and_no_more(folder):
+    """Most of the start is other libraries: those that learn and test wait until someone does."""
+    table, model, out = (folder / name for name in ("loans.csv", "swc.hetcal", "out.csv"))
+    code = f"""
+import sys
+from hetcal.cli import main
+try:
+    main([*"apply {model} {table} --quiet -o {out}".split()])
+except SystemExit as ended:
+    assert not ended.code
+unused = "scipy.stats._stats_py scipy.optimize scipy.fft sklearn.ensemble sklearn.model_selection"
+assert not set(unused.split()) & set(sys.modules), set(unused.split()) & set(sys.modules)
+# What was put off is there on demand, in every way of asking for it.
+import scipy
+assert scipy.stats.norm.cdf(0) == 0.5
+import scipy.stats._stats_py
+from scipy.stats import mode
+assert sys.modules["scipy.stats"].mode is mode is scipy.stats.mode
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_python_m_hetcal(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["hetcal", "--version"])
     with pytest.raises(SystemExit) as ended:

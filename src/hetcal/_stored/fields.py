@@ -6,6 +6,7 @@ is not declared has no place in a file; what does not fit its predicate refuses 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -136,6 +137,11 @@ def one_of(*known: Any) -> Field:
 def instance(cls: type | tuple[type, ...], *fitted: str) -> Field:
     """Take objects of a class that have some attributes: those of a fitted one."""
     return lambda value: isinstance(value, cls) and all(name in vars(value) for name in fitted)
+
+
+def instance_of(module: str, name: str) -> Field:
+    """Take objects of a class of another library, which is not loaded to look for them."""
+    return lambda value: isinstance(value, getattr(sys.modules.get(module), name, ()))
 
 
 def optional(field: Field) -> Field:

@@ -11,8 +11,8 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from hetcal._exceptions import ColumnOrderWarning, levels_to_caller
 from hetcal._typing import Matrix, Rows
@@ -74,7 +74,7 @@ def find_column_order(
     groups = np.arange(codes.shape[0]) if groups is None else groups[rows]
     aucs, errors, sizes = _aucs(codes, P, weight, groups)
     z = (aucs - 0.5) / errors[:, None]
-    _, column = linear_sum_assignment(z, maximize=True)
+    _, column = scipy.optimize.linear_sum_assignment(z, maximize=True)
     moved = np.flatnonzero((column != np.arange(K)) & (sizes > 0))
     if moved.size < 2 or sizes[moved].sum() < _FEWEST:
         return None

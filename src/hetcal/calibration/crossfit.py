@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
@@ -68,7 +68,7 @@ def weight_parameter(estimator: Any, weight: Matrix | None) -> dict[str, Matrix]
         return {}
     if has_fit_parameter(estimator, "sample_weight"):
         return {"sample_weight": weight}
-    if isinstance(estimator, Pipeline):
+    if isinstance(estimator, sklearn.pipeline.Pipeline):
         name, last = estimator.steps[-1]
         if has_fit_parameter(last, "sample_weight"):
             return {f"{name}__sample_weight": weight}

@@ -6,13 +6,13 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
@@ -305,7 +305,9 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         return tags
 
     def _make_estimator(self) -> Any:
-        return LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
+        if self.estimator is None:
+            return sklearn.linear_model.LogisticRegression(max_iter=1000)
+        return self.estimator
 
     def _make_calibrator(self) -> Any:
         calibrator = _DEFAULT_CALIBRATOR if self.calibrator is None else self.calibrator

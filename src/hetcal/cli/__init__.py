@@ -18,5 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # those that they wait for where cores are shared with others; sleeping ones do not.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from hetcal.cli._app import run
+    from hetcal.cli._deferred import defer
 
+    # A third of the start; scikit-learn loads it for one function that predictions do not call.
+    defer("scipy.stats")
     run(arguments)

@@ -6,8 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from hetcal._typing import Rows
 from hetcal.data.folds import Split
@@ -15,7 +15,8 @@ from hetcal.data.folds import Split
 
 def stratified_folds(y: NDArray, n_folds: int, *, groups: Any = None, seed: Any = 0) -> list[Split]:
     """Return shuffled folds with about equal shares of each class, by group where there are any."""
-    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    kinds = sklearn.model_selection  # loaded here: whoever only predicts does not need it
+    kind = kinds.StratifiedKFold if groups is None else kinds.StratifiedGroupKFold
     # Where every class is rarer than the number of folds there is nothing to stratify by.
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     strata = codes if counts.max() >= n_folds else np.zeros_like(codes)
@@ -24,7 +25,7 @@ def stratified_folds(y: NDArray, n_folds: int, *, groups: Any = None, seed: Any 
 
 def splits_of(cv: Any, y: NDArray, groups: Any = None) -> list[Split]:
     """Return the splits of a splitter, or of an iterable of (train, test)."""
-    return _split(check_cv(cv, y, classifier=True), y, groups)
+    return _split(sklearn.model_selection.check_cv(cv, y, classifier=True), y, groups)
 
 
 def check_groups_apart(split: Split, groups: Rows | None, caller: str) -> None:

@@ -10,17 +10,16 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 
-from hetcal._compat import threadpool_limits
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration.fitting import cross_fitted, fitted_to
 from hetcal.calibration.hybrid.library import BOOSTING_COST
 from hetcal.calibration.registry import get_calibrator
 from hetcal.data import CalibrationSet, Folds, out_of_sample
 from hetcal.kernels import forest as kernel
-from hetcal.kernels.binned_features import bin_features
+from hetcal.kernels.binned_features import BinnedFeatures, bin_features
+from hetcal.kernels.boosting_binned import BinnedBoosting
 from hetcal.kernels.forest_binned import BinnedForest
 from hetcal.metrics.scores import brier_losses
 
@@ -30,6 +29,7 @@ _MAPS = ("temperature", "bcts", "beta")
 _ISOTONIC_ITEMS = 200
 N_TREES = 100
 SMALLEST_LEAF = 3
+_BOOSTING = BinnedBoosting(n_rounds=100, learning_rate=0.06, n_leaves=12, l2=1.0)
 _OUT_OF_BAG = 0.37  # share of the trees that have not drawn an item, and vote about it
 
 
@@ -100,7 +100,7 @@ def retrained(
     features = items.features()
     predictions = {"forest": forest_vote(features, items, seed=seed, n_jobs=n_jobs)}
     if with_boosting and boosting_is_affordable(items):
-        predictions["boosting"] = boosted(features, items, folds, seed)
+        predictions["boosting"] = boosted(items.binned(), items, folds)
     return predictions
 
 
@@ -190,31 +190,15 @@ def _shares(votes: Matrix, items: CalibrationSet) -> Matrix:
     return np.divide(votes, total, out=filled, where=total > 0)
 
 
-def boosted(Z: Matrix, items: CalibrationSet, folds: Folds, seed: int) -> Matrix:
+def boosted(binned: BinnedFeatures, items: CalibrationSet, folds: Folds) -> Matrix:
     """Return what gradient boosting says of each item, trained without the item's fold."""
+    return _BOOSTING.out_of_fold(
+        *(binned, items.codes, items.n_classes, folds.number),
+        least_weight=np.array([least_in_leaf(train.size) for train, _ in folds]),
+        weight=items.unequal_counts,
+    )
 
-    def learn(train: Rows) -> Callable[[Rows], Matrix]:
-        # A column without any value cannot be binned.
-        known = ~np.isnan(Z[train]).all(axis=0)
-        model = HistGradientBoostingClassifier(
-            learning_rate=0.06,
-            max_iter=100,
-            max_leaf_nodes=12,
-            l2_regularization=1.0,
-            min_samples_leaf=int(np.clip(train.size // 40, 3, 20)),
-            early_stopping=False,
-            random_state=seed,
-        )
-        weight = None if items.weight is None else items.weight[train]
-        model.fit(Z[train][:, known], items.codes[train], sample_weight=weight)
 
-        def predict(test: Rows) -> Matrix:
-            Q = np.zeros((test.size, items.n_classes))
-            Q[:, model.classes_] = model.predict_proba(Z[test][:, known])
-            return Q
-
-        return predict
-
-    # Small sets gain nothing from threads, and on a busy machine waiting threads cost a lot.
-    with threadpool_limits(1, user_api="openmp"):
-        return out_of_sample(learn, folds, items.n_items)
+def least_in_leaf(n_items: int) -> int:
+    """Return how many items a leaf of boosting must hold."""
+    return int(np.clip(n_items // 40, 3, 20))

@@ -15,6 +15,7 @@ from hetcal.data import CalibrationSet
 from hetcal.diagnosis.candidates import GLOBAL_MAP, boosted, boosting_is_affordable
 from hetcal.diagnosis.cross_validation import Predictions, cross_validated
 from hetcal.diagnosis.measurements import Gain, Measurements, shared_folds
+from hetcal.kernels.binned_features import bin_features
 from hetcal.metrics.scores import brier_losses
 
 _MAPS = (GLOBAL_MAP, "temperature", "bcts", "beta", "isotonic")
@@ -158,6 +159,6 @@ def _boosted(items: CalibrationSet, seed: int, known: set[str]) -> dict[str, Mat
     """Return gradient boosting, cross-fitted, on whatever it has not been fitted to yet."""
     if not boosting_is_affordable(items):
         return {}
-    folds, features = shared_folds(items, seed), items.features()
-    spaces = {"boosting on X": features, _BOOSTING: np.hstack([features, items.proba])}
-    return {name: boosted(Z, items, folds, seed) for name, Z in spaces.items() if name not in known}
+    folds, features = shared_folds(items, seed), items.binned()
+    spaces = {"boosting on X": features, _BOOSTING: features.beside(bin_features(items.proba))}
+    return {name: boosted(Z, items, folds) for name, Z in spaces.items() if name not in known}

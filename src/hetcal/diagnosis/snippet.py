@@ -11,7 +11,7 @@ from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
 from hetcal._validation.containers import as_frame
 from hetcal.data import CalibrationSet
-from hetcal.diagnosis.candidates import N_TREES, SMALLEST_LEAF
+from hetcal.diagnosis.candidates import N_TREES, SMALLEST_LEAF, least_in_leaf
 from hetcal.diagnosis.prior_shift import PriorShift
 
 HYBRID, AS_IT_IS = "hybrid", "uncalibrated"
@@ -78,7 +78,7 @@ def _calibrate(
 def _retrain(items: CalibrationSet, best: str) -> list[str]:
     """Train the model that was measured; columns of text need an encoder before it."""
     name = {"forest": "RandomForestClassifier", "boosting": "HistGradientBoostingClassifier"}[best]
-    leaf = int(np.clip(items.n_items // 40, 3, 20))  # as it was measured
+    leaf = least_in_leaf(items.n_items)  # as it was measured
     settings = {
         "forest": [f"{N_TREES}, min_samples_leaf={SMALLEST_LEAF}"],
         "boosting": [

@@ -19,11 +19,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeRegressor
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import CalibrationSet
@@ -268,7 +267,7 @@ def _logistic_fit(columns: Matrix, codes: Rows, Y: Matrix, weight: Vector) -> Ma
     H = np.tile(1e-3 * (weight @ Y + 0.5) / (weight.sum() + 0.5 * K), (n, 1))
     seen = np.unique(codes)
     newton = len(seen) * columns.shape[1] <= _MOST_NEWTON
-    model = LogisticRegression(
+    model = sklearn.linear_model.LogisticRegression(
         # Many coefficients per class on few items would leave no residuals to look at.
         C=1.0 if K == 2 else float(np.clip(weight.sum() / (100 * K**2), 0.01, 1.0)),
         solver="newton-cholesky" if newton else "lbfgs",
@@ -288,7 +287,7 @@ def _jumps(coordinates: Matrix, residuals: Matrix, weight: Vector, n_units: int)
     """Return indicators of the leaves of a tree in p, pruned as hard as BIC; None for one leaf."""
     n, K = residuals.shape
     price = residuals.var(axis=0).mean() * (9 + 2 * K) / (K - 1) / n_units
-    tree = DecisionTreeRegressor(
+    tree = sklearn.tree.DecisionTreeRegressor(
         max_leaf_nodes=int(np.clip(n_units // 40, 2, 32)),
         min_samples_leaf=max(8 * n // n_units, n // 100),
         ccp_alpha=price,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from hetcal._typing import Matrix, Rows, Vector
 
@@ -65,7 +65,7 @@ def found_part(
     z = a / (error(product) + 1e-15)
     wider = np.sqrt(1 + 4 / (4 + max(z, 0.0) ** 2))
     influence = (product - a) / np.sqrt(b) - a / (2 * b**1.5) * (square - b)
-    root = a / np.sqrt(b) - norm.isf(level) * wider * error(influence)
+    root = a / np.sqrt(b) + ndtri(level) * wider * error(influence)
     both = 2.0 if residuals.shape[1] == 1 else 1.0
     return FoundPart(
         z=float(z),

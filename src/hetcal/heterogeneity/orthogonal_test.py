@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
-from scipy.stats import t as student_t
+from scipy.special import ndtr, ndtri, stdtr
 
 from hetcal._exceptions import levels_to_caller
 from hetcal._typing import Matrix, Rows, Vector
@@ -265,7 +264,7 @@ def analyse(
     part, interval = _global_part(items, fit)
     test = HeterogeneityTest(
         p_value=p,
-        statistic=float(norm.isf(p)),
+        statistic=float(-ndtri(p)),
         grouping_loss_low=found.low if p <= alpha else 0.0,
         grouping_loss_found=found.found,
         global_part=part,
@@ -441,7 +440,7 @@ class _Work:
     def _p_value(self, z: float) -> float:
         z = z / _BOTH_WAYS
         groups = _n_groups(self.items)
-        return float(student_t.sf(z, groups - 1) if groups else norm.sf(z))
+        return float(stdtr(groups - 1, -z) if groups else ndtr(-z))
 
 
 def _rows_in_use(calibration: CalibrationSet) -> Rows:

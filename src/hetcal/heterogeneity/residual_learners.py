@@ -13,8 +13,8 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 from sklearn.base import clone
 
 from hetcal._typing import Matrix, Rows, Vector
@@ -236,4 +236,4 @@ def stacked(directions: list[Matrix], task: Task) -> Matrix:
 def _nonnegative(gram: Matrix, moment: Vector) -> Vector:
     """Solve non-negative least squares from its normal equations."""
     root = np.linalg.cholesky(gram + 1e-9 * (np.trace(gram) + 1e-12) * np.eye(len(gram)))
-    return nnls(root.T, np.linalg.solve(root, moment))[0]
+    return scipy.optimize.nnls(root.T, np.linalg.solve(root, moment))[0]

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import gamma
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import Folds
@@ -356,7 +356,7 @@ def _block_sums(blocks: NDArray[np.int64], values: NDArray) -> NDArray:
 
 def _gamma(values: Vector, mean: float, variance: float) -> Tails:
     """Return log p-values by the gamma distribution of this mean and variance, first one apart."""
-    log_p = gamma.logsf(values, mean**2 / variance, scale=variance / mean)
+    log_p = scipy.stats.gamma.logsf(values, mean**2 / variance, scale=variance / mean)
     log_p = np.maximum(log_p, _SMALLEST_LOG_P)
     return log_p[:1], log_p[1:]
 

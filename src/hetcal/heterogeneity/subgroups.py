@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr
-from scipy.stats import t as student_t
+from scipy.special import ndtr, stdtr
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import CalibrationSet, Folds
@@ -398,7 +397,7 @@ def _p_value(outcome: Vector, p: Vector, share: Vector, groups: Rows | None) -> 
     z = abs(float(share @ (outcome - p))) / error if error > 0 else 0.0
     if groups is None:
         return float(2 * ndtr(-z))
-    return float(2 * student_t.sf(z, max(len(np.unique(groups)) - 1, 1)))
+    return float(2 * stdtr(max(len(np.unique(groups)) - 1, 1), -z))
 
 
 def _error(outcome: Vector, p: Vector, share: Vector, groups: Rows | None) -> float:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import check_random_state
 
 from hetcal.kernels._backend import native
@@ -88,7 +88,9 @@ def fit_forest(
             splitter == "random",
         )
         return _grow(Z, codes, settings, n_estimators, bootstrap, random_state, n_jobs)
-    model = RandomForestClassifier if splitter == "best" else ExtraTreesClassifier
+    ensemble = sklearn.ensemble  # loaded on first use: it takes a tenth of the start of a command
+    best = splitter == "best"
+    model = ensemble.RandomForestClassifier if best else ensemble.ExtraTreesClassifier
     forest = model(
         n_estimators,
         max_features=max_features,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from hetcal._typing import Matrix, Vector
 
@@ -86,7 +86,7 @@ def fit_matrix_map(
         return loss + 0.5 * float((pull * away).sum()), gradient.ravel()
 
     identity = np.linalg.solve(whiten.transpose(0, 2, 1), np.eye(K, K + 1)[:, :, None])
-    found = minimize(
+    found = scipy.optimize.minimize(
         value_and_gradient,
         identity.ravel(),
         jac=True,

@@ -8,9 +8,9 @@ neighbourhood ``j`` are ``indices[indptr[j]:indptr[j + 1]]``.
 from __future__ import annotations
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.neighbors import NearestNeighbors
 
 from hetcal._compat import neighbour_search
 from hetcal._typing import Matrix
@@ -58,7 +58,7 @@ def hellinger_balls(P: Matrix, centres: Matrix, radius: float = 0.1) -> tuple[In
         indptr = np.arange(n_centres + 1, dtype=np.int64) * n_items
         return indptr, np.tile(np.arange(n_items, dtype=np.int64), n_centres)
     with neighbour_search():
-        search = NearestNeighbors(radius=radius * np.sqrt(2)).fit(np.sqrt(P))
+        search = sklearn.neighbors.NearestNeighbors(radius=radius * np.sqrt(2)).fit(np.sqrt(P))
         members = search.radius_neighbors(np.sqrt(centres), return_distance=False)
     indptr = np.zeros(n_centres + 1, np.int64)
     np.cumsum([len(m) for m in members], out=indptr[1:])
@@ -165,7 +165,9 @@ def nearest_leader(leaders: Matrix, P: Matrix, spacing: float = 0.01) -> Indexes
     if len(leaders) == 0 or len(P) == 0:
         return cell
     with neighbour_search():
-        search = NearestNeighbors(n_neighbors=1, algorithm="ball_tree").fit(np.sqrt(leaders))
+        search = sklearn.neighbors.NearestNeighbors(n_neighbors=1, algorithm="ball_tree").fit(
+            np.sqrt(leaders)
+        )
         distance, nearest = search.kneighbors(np.sqrt(P))
     near = distance[:, 0] <= spacing * np.sqrt(2)
     cell[near] = nearest[near, 0]
@@ -260,5 +262,7 @@ def _distance_to_nearest(roots: Matrix, leaders: Matrix) -> NDArray[np.float64]:
     if len(leaders) == 0:
         return np.full(len(roots), np.inf)
     with neighbour_search():
-        search = NearestNeighbors(n_neighbors=1, algorithm="ball_tree").fit(leaders)
+        search = sklearn.neighbors.NearestNeighbors(n_neighbors=1, algorithm="ball_tree").fit(
+            leaders
+        )
         return search.kneighbors(roots)[0][:, 0] / np.sqrt(2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier
+import sklearn
 
 from hetcal._typing import Matrix, Rows
 from hetcal.data import CalibrationSet, Folds, out_of_sample
@@ -51,7 +51,9 @@ def locally_estimated(
     codes, weight = items.codes, items.weights
 
     def learn(train: Rows) -> Callable[[Rows], Matrix]:
-        forest = RandomForestClassifier(min_samples_leaf=5, random_state=random_state)
+        forest = sklearn.ensemble.RandomForestClassifier(
+            min_samples_leaf=5, random_state=random_state
+        )
         forest.fit(features[train], codes[train], sample_weight=weight[train])
 
         def predict(test: Rows) -> Matrix:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.fft import dct, idct
 
 from hetcal._typing import Matrix, Vector
 from hetcal.data import CalibrationSet
@@ -106,7 +106,7 @@ def _spread(score: Vector, amount: Vector) -> sparse.csr_array:
 
 def _self_consistent_width(residuals: Matrix) -> Vector:
     """Return for each row of residuals (B, cells) the width that equals its own error."""
-    spectrum = dct(residuals, type=2, norm="ortho", axis=1)
+    spectrum = scipy.fft.dct(residuals, type=2, norm="ortho", axis=1)
     low, high = np.zeros(residuals.shape[0]), np.ones(residuals.shape[0])
     for _ in range(_BISECTIONS):
         width = (low + high) / 2
@@ -125,4 +125,4 @@ def _error_at_width(spectrum: Matrix, width: Vector) -> Vector:
     frequency = np.pi * np.arange(_GRID)
     resolved = np.maximum(width, 1 / _GRID)[:, None]
     damped = spectrum * np.exp(-0.5 * (frequency * resolved) ** 2)
-    return np.abs(idct(damped, type=2, norm="ortho", axis=1)).sum(axis=1)
+    return np.abs(scipy.fft.idct(damped, type=2, norm="ortho", axis=1)).sum(axis=1)

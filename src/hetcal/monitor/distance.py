@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
-from sklearn.ensemble import IsolationForest
 
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import LARGEST, instance, number, numbers
@@ -44,9 +44,9 @@ class IsolationScore:
     def fit(self, F: Vector, seed: int) -> Self:
         """Grow the trees on encoded features."""
         size = max(2, min(_PER_TREE, len(F) // 2))
-        isolation = IsolationForest(n_estimators=_N_TREES, max_samples=size, random_state=seed).fit(
-            F
-        )
+        isolation = sklearn.ensemble.IsolationForest(
+            n_estimators=_N_TREES, max_samples=size, random_state=seed
+        ).fit(F)
         self.forest = kernel.from_sklearn(isolation)
         self.path = np.concatenate([_path_lengths(tree.tree_) for tree in isolation.estimators_])
         self.typical = float(_expected_path(np.array([size]))[0])

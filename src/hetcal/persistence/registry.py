@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import chain
 from typing import Any
 
@@ -14,7 +15,7 @@ from hetcal._exceptions import FileFormatError
 from hetcal._stored.declaration import DECLARED
 from hetcal._stored.reader import Spec, declared
 from hetcal.calibration.hybrid.families import Family
-from hetcal.persistence import specs_heterogeneity, specs_sklearn
+from hetcal.persistence import specs_heterogeneity
 from hetcal.similarity import CallableSimilarity
 
 #: Names that files of format 1 may hold, and those of today: of classes and of their parts.
@@ -26,25 +27,34 @@ _RENAMED_PARTS = {
 }
 
 _BY_NAME: dict[str, Spec] = {
-    spec.name: spec
-    for spec in chain(
-        map(declared, DECLARED.values()), specs_sklearn.SPECS, specs_heterogeneity.SPECS
-    )
+    spec.name: spec for spec in chain(map(declared, DECLARED.values()), specs_heterogeneity.SPECS)
 }
 _BY_CLASS = {spec.cls: spec for spec in _BY_NAME.values()}
 
 
+@functools.cache
+def _of_sklearn() -> dict[str, Spec]:
+    """Return what files may hold of scikit-learn, which is slow to load: when a file holds some."""
+    from hetcal.persistence.specs_sklearn import SPECS
+
+    return {spec.name: spec for spec in SPECS}
+
+
 def spec_of(value: Any, where: str) -> Spec:
     """Return how to store a value, or raise ``TypeError`` with a way out."""
-    spec = _BY_CLASS.get(type(value))
-    if spec is None:
+    cls = type(value)
+    spec = _BY_CLASS.get(cls) or _of_sklearn().get(cls.__name__)
+    if spec is None or spec.cls is not cls:
         raise TypeError(f"hetcal.save: {where} is {_described(value)}. {_remedy(value)}")
     return spec
 
 
 def spec_named(name: Any) -> Spec:
     """Return how to read a class by its name in the file."""
-    spec = _BY_NAME.get(_RENAMED_CLASSES.get(name, name)) if isinstance(name, str) else None
+    spec = None
+    if isinstance(name, str):
+        name = _RENAMED_CLASSES.get(name, name)
+        spec = _BY_NAME.get(name) or _of_sklearn().get(name)
     if spec is None:
         raise FileFormatError(
             f"The file holds a {str(name)[:60]!r}, which this hetcal does not know. Install the "

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
-from sklearn.ensemble import IsolationForest
 
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import instance, one_of
@@ -364,7 +364,7 @@ class IsolationProximity(LeafSimilarity):
         sample_weight: Matrix | None = None,
     ) -> Self:
         """Grow the isolation forest on the calibration items."""
-        isolation = IsolationForest(
+        isolation = sklearn.ensemble.IsolationForest(
             n_estimators=self.n_estimators,
             max_samples=self.max_samples,
             random_state=self.random_state,

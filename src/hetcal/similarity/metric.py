@@ -6,15 +6,22 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics.pairwise import cosine_similarity, euclidean_distances
-from sklearn.neighbors import NearestNeighbors
-from sklearn.preprocessing import StandardScaler
 
 from hetcal._compat import neighbour_search
 from hetcal._stored import expect, stored
-from hetcal._stored.fields import Field, flag, instance, matrix, number, numbers, one_of, optional
+from hetcal._stored.fields import (
+    Field,
+    flag,
+    instance_of,
+    matrix,
+    number,
+    numbers,
+    one_of,
+    optional,
+)
 from hetcal.kernels.votes import (
     Ballot,
     Voters,
@@ -37,7 +44,7 @@ _WIDTH = number(1e-150, 1e150)
 _STORED: dict[str, Field] = {
     "scale": flag,
     "Z_": matrix,
-    "scaler_": optional(instance(StandardScaler)),
+    "scaler_": optional(instance_of("sklearn.preprocessing", "StandardScaler")),
 }
 
 
@@ -84,7 +91,7 @@ class MetricSimilarity(KeepsItems):
         self.scaler_ = None
         if self.scale:
             # A sparse matrix would lose its zeros if it were centred.
-            self.scaler_ = StandardScaler(with_mean=not sparse.issparse(Z))
+            self.scaler_ = sklearn.preprocessing.StandardScaler(with_mean=not sparse.issparse(Z))
             # The weighted variance of a constant may come out below zero; it counts as constant.
             with np.errstate(invalid="ignore"):
                 self.scaler_.fit(Z, sample_weight=sample_weight)
@@ -171,7 +178,7 @@ class EuclideanSimilarity(MetricSimilarity):
 
     def _remember(self, Z: Any) -> None:
         super()._remember(Z)
-        self.index_ = NearestNeighbors(algorithm="brute").fit(Z)
+        self.index_ = sklearn.neighbors.NearestNeighbors(algorithm="brute").fit(Z)
 
     def _restore(self) -> None:
         self._remember(self.Z_)
@@ -183,7 +190,7 @@ class EuclideanSimilarity(MetricSimilarity):
 
     def _compare(self, Z: Any) -> Matrix:
         if self.duplicates == "paper":
-            return _published_similarities(euclidean_distances(Z, self.Z_))
+            return _published_similarities(_distances(Z, self.Z_))
         return 1.0 / np.maximum(_exact_distances(Z, self.Z_, self.floor_), self.floor_)
 
     def out_of_sample_pairwise(self, rows: slice) -> Matrix:
@@ -191,7 +198,7 @@ class EuclideanSimilarity(MetricSimilarity):
         if self.duplicates == "floor":
             return super().out_of_sample_pairwise(rows)
         # An item is no duplicate of itself.
-        distance = without_self(-euclidean_distances(self.Z_[rows], self.Z_), rows)
+        distance = without_self(-_distances(self.Z_[rows], self.Z_), rows)
         return without_self(_published_similarities(-distance), rows)
 
     def neighbours(self, Z: Any, n_neighbors: int) -> Neighbours:
@@ -236,7 +243,7 @@ class CosineSimilarity(MetricSimilarity):
     """The cosine of the angle between two items, moved from [-1, 1] to [0, 1]."""
 
     def _compare(self, Z: Any) -> Matrix:
-        return np.clip((cosine_similarity(Z, self.Z_) + 1) / 2, 0.0, 1.0)
+        return np.clip((sklearn.metrics.pairwise.cosine_similarity(Z, self.Z_) + 1) / 2, 0.0, 1.0)
 
 
 @stored(_STORED | {"bandwidth_": _WIDTH})
@@ -268,7 +275,7 @@ class RBFSimilarity(MetricSimilarity):
             self.bandwidth_ = float(self.bandwidth)
 
     def _compare(self, Z: Any) -> Matrix:
-        return np.exp(-euclidean_distances(Z, self.Z_, squared=True) / (2 * self.bandwidth_**2))
+        return np.exp(-_distances(Z, self.Z_, squared=True) / (2 * self.bandwidth_**2))
 
 
 class CallableSimilarity(MetricSimilarity):
@@ -380,11 +387,16 @@ def _published_similarities(distance: Matrix) -> Matrix:
     return S
 
 
+def _distances(A: Any, B: Any = None, *, squared: bool = False) -> Matrix:
+    """Return Euclidean distances; scikit-learn's metrics are loaded on first use."""
+    return sklearn.metrics.pairwise.euclidean_distances(A, B, squared=squared)
+
+
 def _median_distance(Z: Any) -> float:
     """Median distance between distinct calibration items, on at most a thousand of them."""
     step = max(1, Z.shape[0] // _MEDIAN_SAMPLE)
     some = Z[::step][:_MEDIAN_SAMPLE]
-    distance = euclidean_distances(some if sparse.issparse(some) else np.unique(some, axis=0))
+    distance = _distances(some if sparse.issparse(some) else np.unique(some, axis=0))
     between = distance[np.triu_indices_from(distance, k=1)]
     positive = between[between > 0]
     return float(np.median(positive)) if positive.size else 0.0
@@ -395,7 +407,7 @@ def _exact_distances(A: Any, B: Any, small: float) -> Matrix:
 
     The fast formula |a|^2 - 2ab + |b|^2 cancels for near-equal rows and leaves noise around 1e-7.
     """
-    distance = euclidean_distances(A, B)
+    distance = _distances(A, B)
     rows, columns = np.nonzero(distance < np.maximum(1e3 * small, 1e-5))
     for start in range(0, rows.shape[0], 4096):
         i, j = rows[start : start + 4096], columns[start : start + 4096]

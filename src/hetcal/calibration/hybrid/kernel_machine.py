@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from hetcal._compat import threadpool_limits
 from hetcal._stored import expect, stored
@@ -109,10 +109,10 @@ class KernelFamily(Family):
         inner = weighted @ weighted.T
         inner[np.diag_indices_from(inner)] += ridge
         inner_root = np.linalg.cholesky(inner)
-        half = solve_triangular(inner_root, weighted, lower=True, overwrite_b=True)
+        half = scipy.linalg.solve_triangular(inner_root, weighted, lower=True, overwrite_b=True)
         projected = half @ (np.sqrt(items.counts)[:, None] * residual)
-        coefficients = solve_triangular(inner_root, projected, lower=True, trans="T")
-        self.coef_ = solve_triangular(root, coefficients, lower=True, trans="T")
+        coefficients = scipy.linalg.solve_triangular(inner_root, projected, lower=True, trans="T")
+        self.coef_ = scipy.linalg.solve_triangular(root, coefficients, lower=True, trans="T")
         fitted = features.T @ coefficients
         if _can_leave_out(items):
             self.left_out_ = _probabilities(start + _left_out(residual, fitted, half, items))
@@ -149,7 +149,7 @@ class KernelFamily(Family):
     def _features(self, Z: Matrix, root: Matrix) -> Matrix:
         """Return items as columns in a basis in which the penalty is the squared length."""
         similarity = _gaussian(self.landmarks_, Z, self.width_)
-        return solve_triangular(root, similarity, lower=True, overwrite_b=True)
+        return scipy.linalg.solve_triangular(root, similarity, lower=True, overwrite_b=True)
 
 
 def _tuned(Z: Matrix, start: Matrix, items: CalibrationSet) -> tuple[float, float]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
 
 from hetcal._compat import neighbour_search
 from hetcal._stored import expect, stored
-from hetcal._stored.fields import flag, instance, is_number, is_whole, numbers
+from hetcal._stored.fields import flag, instance, instance_of, is_number, is_whole, numbers
 from hetcal._typing import Matrix
 from hetcal.calibration.hybrid.families import Family, shares
 from hetcal.calibration.hybrid.space import LogSpace
@@ -33,7 +33,7 @@ def _is_votes(value: Any) -> bool:
         "votes": _is_votes,
         "logs": flag,
         "space_": instance(LogSpace, "center_"),
-        "index_": instance(NearestNeighbors),
+        "index_": instance_of("sklearn.neighbors", "NearestNeighbors"),
         "onehot_": numbers(None, None, low=0.0),
     }
 )
@@ -57,7 +57,7 @@ class NeighbourFamily(Family):
         """Keep the items."""
         self.space_ = LogSpace(logs=self.logs, metric=True).fit(items)
         Z = self.space_.transform(items.features(), items.scores)
-        self.index_ = NearestNeighbors(algorithm="brute").fit(Z)
+        self.index_ = sklearn.neighbors.NearestNeighbors(algorithm="brute").fit(Z)
         self.onehot_ = items.onehot * items.counts[:, None]
         return self
 

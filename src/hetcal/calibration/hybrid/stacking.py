@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import CalibrationSet, Folds, out_of_sample
@@ -66,7 +66,7 @@ def convex_weights(
     values, vectors = np.linalg.eigh(gram)
     root = np.sqrt(np.maximum(values, 1e-300))
     A = np.vstack([(vectors * root).T, _SUM_TO_ONE * np.ones(J)])
-    w, _ = nnls(A, np.append((vectors.T @ product) / root, _SUM_TO_ONE))
+    w, _ = scipy.optimize.nnls(A, np.append((vectors.T @ product) / root, _SUM_TO_ONE))
     return w / w.sum() if w.sum() > 0 else np.full(J, 1 / J)
 
 
