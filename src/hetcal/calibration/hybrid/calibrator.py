@@ -78,6 +78,7 @@ def _is_experts(value: Any) -> bool:
         "share_": number(0, 1),
         "inverse_temperature_": number(0, LARGEST),
         "recalibration_": instance(Recalibration, "beta_"),
+        "trust_": number(0, 1),
         "reliance_on_model_": number(may_miss=True),
         "out_of_sample_proba_": probabilities(None, None),
         "features_forgotten_": flag,
@@ -85,6 +86,7 @@ def _is_experts(value: Any) -> bool:
     },
     may_lack=(
         "zero_floor_",
+        "trust_",
         "auxiliary_families_",
         "features_forgotten_",
         "_out_of_sample_support",
@@ -98,7 +100,8 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     third for the base and equal parts of the rest for the others. The blend replaces the base, the
     average of global maps (:class:`~hetcal.calibration.blend.GlobalBlend`), only as far as its gain
     exceeds what noise, and one imagined mistake, could have made. A last temperature corrects what
-    blending leaves under-confident.
+    blending leaves under-confident. Of all this as much is believed as the likelihood of labels
+    that it has not seen supports: few items leave the classifier's own probabilities nearly alone.
 
     Parameters
     ----------
@@ -112,8 +115,9 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         log-probabilities. ``"auto"``: all families, ``"forests"`` and ``"boosting"`` up to 300
         features and ``"wide-boosting"`` beyond, boosting only where it takes seconds.
     caution : float, default=1.0
-        Standard errors that the gain over the average of global maps must exceed. 0 trusts the
-        blend fully; large values keep the global maps.
+        Standard errors that the gain over the average of global maps must exceed, and the logarithm
+        of odds against changing anything. 0 trusts the blend fully; large values leave everything
+        as it is.
     n_estimators : int, default=300
         Trees of each forest.
     classes : array-like, optional
@@ -135,6 +139,10 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         Weights inside the blend: of the base, then of each expert.
     inverse_temperature_ : float
         One over the last temperature; above 1 it sharpens.
+    trust_ : float
+        How far the result replaces the classifier's own probabilities, in [0, 1]: the probability
+        that it and not they are right, by their out-of-sample likelihoods and odds beforehand of
+        ``exp(caution (1 + 200 / n)) - 1`` to one for the classifier.
     reliance_on_model_ : float
         Share of the gain over class frequencies that would be lost without the classifier's
         probabilities, in [0, 1]; NaN where there is no gain that can be told from none. Surely
@@ -301,7 +309,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         every = np.stack([base, *(filled(Q, base) for part in predictions for Q in part)])
         recipe = Recipe.learn(every, items, folds, self.caution)
         self.weights_, self.share_ = recipe.weights, recipe.share
-        self.recalibration_ = recipe.recalibration
+        self.recalibration_, self.trust_ = recipe.recalibration, recipe.trust
         self.inverse_temperature_ = self.recalibration_.inverse_temperature_
         blend, self.out_of_sample_proba_ = predicted_without_fold(
             every, items, folds, self.caution, self.random_state
@@ -382,7 +390,8 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             for w, Q in zip(part, experts, strict=bool(experts)):
                 if w > 0:
                     blend += w * filled(Q, base)
-        return self.recalibration_.apply(blend)
+        trust = getattr(self, "trust_", 1.0)  # in files since there is such a thing
+        return (1 - trust) * scores.proba + trust * self.recalibration_.apply(blend)
 
     def _base(self, predictions: list[list[Matrix]]) -> Matrix:
         """Return the mean of the global maps of the base."""

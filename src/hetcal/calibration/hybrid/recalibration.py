@@ -11,6 +11,7 @@ from hetcal._stored import stored
 from hetcal._stored.fields import LARGEST, instance, number, optional
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration.beta import BetaCalibration
+from hetcal.calibration.hybrid.trust import LEAST_LIKELIHOOD, likelihood_gain
 from hetcal.data import CalibrationSet, Folds, Scores, out_of_sample
 from hetcal.kernels.scaling import apply_softmax_map, fit_temperature, smoothed_targets
 from hetcal.kernels.simplex import log_probabilities
@@ -18,7 +19,6 @@ from hetcal.metrics.scores import log_losses
 from hetcal.metrics.standard_errors import mean_and_error
 
 _FLOOR = 1e-9
-_LEAST_LIKELIHOOD = 1e-6
 
 
 @stored(
@@ -67,10 +67,7 @@ def _believed(tempered: Matrix, blend: Matrix, items: CalibrationSet, caution: f
     Without anything to correct, twice the gain in log-likelihood is about the square of a standard
     normal; what is believed is what is left of it beyond ``caution`` standard errors.
     """
-    before, after = (log_losses(Q, items.codes, eps=_LEAST_LIKELIHOOD) for Q in (blend, tempered))
-    gain = float(items.counts @ (before - after))
-    if items.groups is not None:  # items of one group are not independent
-        gain *= np.unique(items.groups).shape[0] / items.counts.sum()
+    gain = likelihood_gain(tempered, blend, items)
     return max(0.0, 1.0 - caution**2 / (2 * gain)) if gain > 0 else 0.0
 
 
@@ -83,7 +80,7 @@ def _gain_exceeds_noise(
 
     mapped = out_of_sample(learn, folds, items.n_items)
     loss, loss_before = (
-        log_losses(Q, items.codes, eps=_LEAST_LIKELIHOOD) for Q in (mapped, tempered)
+        log_losses(Q, items.codes, eps=LEAST_LIKELIHOOD) for Q in (mapped, tempered)
     )
     mean, error = mean_and_error(loss - loss_before, items.counts, items.groups)
     return bool(mean + caution * error < 0)

@@ -1,6 +1,6 @@
-"""How experts become one prediction: weights, the share of the blend, the last step.
+"""How experts become one prediction: weights, share of the blend, last step, trust in it all.
 
-All three are learned from out-of-sample predictions of the experts. What is said about an item by
+All of them are learned from out-of-sample predictions of the experts. What is said about an item by
 a recipe that has learned from its label is a little too good, so the whole recipe is learned once
 more without each fold. The experts are not: they predict the item without its label already.
 """
@@ -19,6 +19,7 @@ from hetcal.calibration.hybrid.stacking import (
     cross_fitted_blend,
     learned_weights,
 )
+from hetcal.calibration.hybrid.trust import trust
 from hetcal.data import CalibrationSet, Folds, out_of_sample
 
 
@@ -34,11 +35,14 @@ class Recipe:
         How far the blend replaces the base.
     recalibration : Recalibration
         The last step.
+    trust : float
+        How far the result replaces the classifier's own probabilities.
     """
 
     weights: Vector
     share: float
     recalibration: Recalibration
+    trust: float
 
     @classmethod
     def learn(
@@ -49,10 +53,12 @@ class Recipe:
         blend = cross_fitted_blend(predictions, items, folds)
         share = cautious_share(blend, base, items, caution)
         blend = (1 - share) * base + share * blend
+        last = Recalibration().fit(blend, items, folds, caution)
         return cls(
             learned_weights(predictions, items.onehot, items.counts),
             share,
-            Recalibration().fit(blend, items, folds, caution),
+            last,
+            trust(last.apply(blend), items, caution),
         )
 
     def blend(self, predictions: Matrix) -> Matrix:
@@ -60,6 +66,10 @@ class Recipe:
         weights = self.share * self.weights
         weights[0] += 1 - self.share
         return np.tensordot(weights, predictions, axes=1)
+
+    def final(self, blend: Matrix, p: Matrix) -> Matrix:
+        """Return the prediction of items of which the classifier says p."""
+        return (1 - self.trust) * p + self.trust * self.recalibration.apply(blend)
 
 
 def predicted_without_fold(
@@ -77,7 +87,7 @@ def predicted_without_fold(
 
         def predict(test: Rows) -> Matrix:
             blend = recipe.blend(predictions[:, test])
-            return np.stack([blend, recipe.recalibration.apply(blend)])
+            return np.stack([blend, recipe.final(blend, items.proba[test])])
 
         return predict
 
