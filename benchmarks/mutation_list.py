@@ -104,8 +104,8 @@ _GROUPS = [
     _bug(
         "groups: errors of differences in comparisons",
         "_from_losses",
-        "mean_and_error(losses - losses[best], weight, units)",
-        "mean_and_error(losses - losses[best], weight)",
+        "gain_and_error(loss, losses[best], weight, units, **kind)",
+        "gain_and_error(loss, losses[best], weight, **kind)",
         "test_errors_of_comparisons",
     ),
     _bug(
@@ -181,10 +181,10 @@ _GROUPS = [
         "test_last_step_of_the_hybrid",
     ),
     _bug(
-        "groups: printed error of fit",
-        "_measured",
-        "items.weight, items.groups",
-        "items.weight",
+        "groups: intervals of gains",
+        "between",
+        "items.weight, items.groups, n_classes",
+        "items.weight, n_classes",
         "test_printed_errors_of_fit",
         "test_printed_figures_know_weights_and_groups",
     ),
@@ -637,25 +637,25 @@ _TABLES = [
         "test_missing_labels_and_probabilities_are_left_out_with_a_word",
     ),
     _bug(
-        "command: printed change without weights",
-        "_measured",
-        "items.weight, items.groups",
-        "None, items.groups",
+        "gains: intervals without weights",
+        "between",
+        "items.weight, items.groups, n_classes",
+        "None, items.groups, n_classes",
         "test_printed_figures_know_weights_and_groups",
     ),
     _bug(
         "command: any loss gets worse",
         "_verdict",
-        "change > 2 * error",
-        "change > 0",
-        "test_a_verdict_needs_two_errors",
+        "if high < 0",
+        "if low < 0",
+        "test_a_verdict_needs_an_interval_without_zero",
     ),
     _bug(
         "command: any gain is clear",
         "_verdict",
-        "change > -2 * error",
-        "change > 0",
-        "test_a_verdict_needs_two_errors",
+        "if low <= 0",
+        "if high <= 0",
+        "test_a_verdict_needs_an_interval_without_zero",
     ),
     _bug(
         "file: infinities change their sign",
@@ -851,6 +851,30 @@ _DATA = [
     ),
 ]
 
+_GAINS = [
+    _bug(
+        "gains: the fit costs nothing",
+        "gain_and_error",
+        "np.hypot(of_items, of_fit)",
+        "of_items",
+        "test_the_interval_holds_the_gain_of_the_fitted_map_on_new_items",
+    ),
+    _bug(
+        "gains: rows of a group as so many items",
+        "gain_and_error",
+        "_effective_items(better, weight, units)",
+        "_effective_items(better, weight, None)",
+        "test_copies_that_belong_together_leave_the_error_as_it_is",
+    ),
+    _bug(
+        "gains: fit with another seed than diagnose",
+        "_fitted",
+        "seeded(calibrator, seed)",
+        "calibrator",
+        "test_fit_prints_what_the_report_states",
+    ),
+]
+
 _FITTING = [
     _bug(
         "fitting: cross-fitted to all items",
@@ -861,9 +885,9 @@ _FITTING = [
     ),
     _bug(
         "fitting: folds that split groups",
-        "cross_fitted",
-        "seed=0, groups=items.groups",
-        "seed=0",
+        "shared_folds",
+        "seed=[random_state, 0], groups=items.groups",
+        "seed=[random_state, 0]",
         "test_cross_fitting_keeps_groups_whole",
     ),
     _bug(
@@ -883,8 +907,8 @@ _FITTING = [
     _bug(
         "fitting: predictions of what was learned from",
         "out_of_sample_proba",
-        "cross_fitted(fitted, items) if own is None",
-        "predicted_by(fitted, items) if own is None",
+        "cross_fitted(fitted, items, shared_folds(items, random_state))",
+        "predicted_by(fitted, items)",
         "test_out_of_sample_predictions_are_never_of_items_learned_from",
     ),
     _bug(
@@ -962,5 +986,6 @@ MUTATIONS = [
     *_EXPERTS,
     *_TABLES,
     *_DATA,
+    *_GAINS,
     *_FITTING,
 ]

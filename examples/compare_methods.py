@@ -22,8 +22,6 @@ comparison = compare(
     y_cal,
     y_proba=model.predict_proba(X_cal),
     methods=["uncalibrated", "temperature", "isotonic", "swc", "sbaw", "hybrid"],
-    cv=3,
-    n_repeats=1,
     baselines=["forest on X", "boosting on [X, P]"],
     learning_curve=["uncalibrated", "temperature", "isotonic", "swc"],
 )

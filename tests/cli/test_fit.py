@@ -11,10 +11,12 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student
 
 from hetcal import load
 from hetcal.calibration.registry import get_calibrator, list_calibrators
 from hetcal.cli import _fit
+from hetcal.metrics.gains import gain_and_error
 from hetcal.persistence import describe
 
 ROLES = ("--label", "outcome", "--proba", "p_*")
@@ -25,7 +27,8 @@ def test_says_what_was_found_and_what_to_type_next(call, folder, tmp_path, capsy
     assert call("fit", folder / "loans.csv", *ROLES, "--method", "swc", "-o", out) == 0
     shown = capsys.readouterr()
     assert "150 items, 2 features, 2 classes (paid back, default)" in shown.out
-    assert re.search(r"Brier score 0\.\d{4} before, 0\.\d{4} after \(-0\.", shown.out)
+    assert re.search(r"Brier score 0\.\d{4} before, 0\.\d{4} after, each", shown.out)
+    assert re.search(r"gain \+0\.\d{4} \(95 % interval", " ".join(shown.out.split()))
     assert f"hetcal apply {out} new.csv -o calibrated.csv" in shown.out
     assert "note: Not used as features: loan_id (an id), opened (a date)." in shown.err
     assert load(out).classes_.tolist() == ["paid back", "default"]
@@ -120,13 +123,10 @@ def test_printed_figures_know_weights_and_groups(call, loans, tmp_path, capsys, 
     after = ((calibrator.out_of_sample_proba_ - truth) ** 2).sum(axis=1)
     share = table["own"].to_numpy(float) if role == "weight" else np.ones(90)
     share /= share.sum()
-    change = after - before
-    deviations = share * (change - share @ change)
-    if role == "groups":
-        deviations = np.bincount(table["own"] - 1, deviations)
-    n = len(deviations)
-    error = np.sqrt((deviations**2).sum() * n / (n - 1))
-    expected = [share @ before, share @ after, share @ change, error]
+    units = table["own"].to_numpy() - 1 if role == "groups" else None
+    gain, error = gain_and_error(before, after, share, units)
+    half = error * student.ppf(0.975, (30 if role == "groups" else 90) - 1)
+    expected = [share @ before, share @ after, gain, gain - half, gain + half]
     assert printed == pytest.approx(expected, abs=6e-5)
 
 
@@ -139,22 +139,26 @@ def loans_with(n, seed, shift):
 
 
 @pytest.mark.parametrize(
-    ("table", "method", "errors", "said"),
+    ("table", "method", "gains", "said"),
     [
-        (loans_with(300, 0, 0.4), "vector", (-99, -2), ""),
-        (loans_with(60, 6, 0.0), "vector", (-2, 0), "No clear gain"),
-        (loans_with(60, 1, 0.0), "isotonic", (1, 2), "No clear gain"),
-        (loans_with(30, 3, 0.0), "histogram", (2, 99), "The probabilities get worse"),
+        (loans_with(300, 0, 0.4), "vector", (0, 1), ""),
+        (loans_with(60, 6, 0.0), "vector", (0, 1), "No clear gain"),
+        (loans_with(60, 1, 0.0), "isotonic", (-1, 0), "No clear gain"),
+        (loans_with(60, 5, 0.0), "histogram", (-1, 0), "The probabilities get worse"),
     ],
     ids=["gain", "no clear gain", "hardly worse", "worse"],
 )
-def test_a_verdict_needs_two_errors(call, tmp_path, capsys, table, method, errors, said):
+def test_a_verdict_needs_an_interval_without_zero(
+    call, tmp_path, capsys, table, method, gains, said
+):
     table.to_csv(tmp_path / "table.csv", index=False)
     out = tmp_path / "m.hetcal"
     assert call("fit", tmp_path / "table.csv", *ROLES, "--method", method, "-o", out) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    change, error = (float(v) for v in re.search(r"\((.0\.\d+) ± (0\.\d+)\)", shown).groups())
-    assert errors[0] < change / error < errors[1]
+    figures = re.search(r"gain (.0\.\d+) \(95 % interval (.0\.\d+) to (.0\.\d+)\)", shown).groups()
+    gain, low, high = map(float, figures)
+    assert gains[0] < gain < gains[1]
+    assert (low <= 0 <= high) == (said == "No clear gain")
     for verdict in ("No clear gain", "The probabilities get worse"):
         assert (verdict in shown) == (verdict == said)
 

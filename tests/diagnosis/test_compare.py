@@ -95,10 +95,12 @@ def test_it_equals_a_loop_by_hand(data):
 
 
 def test_repeats_average_the_losses_of_each_item(data):
-    got = compare(data.X, data.y, y_proba=data.y_proba, methods=["swc"], baselines=False)
+    got = compare(
+        data.X, data.y, y_proba=data.y_proba, methods=["swc"], baselines=False, cv=5, n_repeats=2
+    )
     parts = [
         compare(
-            data.X, data.y, y_proba=data.y_proba, methods=["swc"], baselines=False, n_repeats=1,
+            data.X, data.y, y_proba=data.y_proba, methods=["swc"], baselines=False,
             cv=StratifiedKFold(5, shuffle=True, random_state=seed),
         )
         for seed in (0, 1)
@@ -119,9 +121,10 @@ def test_the_differences_are_paired(comparison, data):
     for name in FAST:
         d = out.losses(name) - out.losses(best)
         assert rows.loc[name, "difference"] == pytest.approx(d.mean())
-        assert rows.loc[name, "difference_se"] == pytest.approx(
-            d.std(ddof=1) / np.sqrt(len(d)), abs=1e-15
-        )
+        # Of the items, and of the fit: four times the cost of fitting a direction.
+        of_fit = 4 * min(out.losses(name).mean(), out.losses(best).mean()) / len(d)
+        expected = np.hypot(d.std(ddof=1) / np.sqrt(len(d)), of_fit if name != best else 0)
+        assert rows.loc[name, "difference_se"] == pytest.approx(expected, abs=1e-15)
     other = next(name for name in FAST if name != best)
     value, error = comparison.difference(other, best)
     assert value == pytest.approx(rows.loc[other, "difference"])
@@ -216,7 +219,7 @@ def test_groups_are_never_on_both_sides(data):
     Records.seen = []
     got = compare(
         data.X, data.y, y_proba=data.y_proba, methods={"r": Records()}, groups=groups,
-        baselines=False,
+        baselines=False, cv=5, n_repeats=2,
     )  # fmt: skip
     assert len(Records.seen) == 10
     for train, test in got.cross_validated.splits:
@@ -280,7 +283,7 @@ def test_weight_zero_is_not_there_and_weights_weigh(data):
 
 def test_a_failure_does_not_lose_the_others(data):
     got = compare(
-        data.X, data.y, y_proba=data.y_proba, baselines=False, n_repeats=1,
+        data.X, data.y, y_proba=data.y_proba, baselines=False, cv=5,
         methods={"broken": Refuses(), "plain": Uncalibrated(), "loud": Complains()},
     )  # fmt: skip
     rows = values(got)
@@ -307,7 +310,7 @@ def test_a_calibrator_without_columns_for_all_classes_fails_alone(data):
             return super().predict_proba(X, **options)[:, :1]
 
     got = compare(
-        data.X, data.y, y_proba=data.y_proba, baselines=False,
+        data.X, data.y, y_proba=data.y_proba, baselines=False, cv=5,
         methods={"one": OneColumn(), "plain": Uncalibrated()},
     )  # fmt: skip
     assert "shape (60, 1)" in values(got).loc["one", "note"]
@@ -356,7 +359,7 @@ def test_a_rare_class_is_told_and_keeps_its_column():
     with pytest.warns(HetcalWarning, match="'rare' has 2 item.*fewer than the 5 folds"):
         got = compare(
             data.X, y, y_proba=data.y_proba, methods=FAST, classes=["a", "b", "rare"],
-            n_repeats=1, baselines=False,
+            cv=5, baselines=False,
         )  # fmt: skip
     assert got.predictions("swc").shape == (120, 3)
     assert (values(got)["note"] == "").all()
@@ -375,7 +378,7 @@ def test_wrong_input_is_refused(data):
     with pytest.raises(ValueError, match="cv=400 folds cannot be made of 300 rows"):
         compare(X, y, y_proba=P, cv=400)
     with pytest.raises(ValueError, match="cv=5 folds cannot be made of 2 groups"):
-        compare(X, y, y_proba=P, groups=np.arange(300) % 2)
+        compare(X, y, y_proba=P, groups=np.arange(300) % 2, cv=5)
     with pytest.raises(ValueError, match="Did you mean 'temperature'"):
         compare(X, y, y_proba=P, methods=["temprature"])
     with pytest.raises(ValueError, match="methods is empty"):
@@ -387,7 +390,9 @@ def test_wrong_input_is_refused(data):
     with pytest.raises(ValueError, match="name of a baseline"):
         compare(X, y, y_proba=P, methods={"forest on X": Uncalibrated()})
     with pytest.raises(ValueError, match="n_repeats must be a positive"):
-        compare(X, y, y_proba=P, n_repeats=0)
+        compare(X, y, y_proba=P, cv=5, n_repeats=0)
+    with pytest.raises(ValueError, match="n_repeats=2 repeats folds.*Pass cv=5"):
+        compare(X, y, y_proba=P, n_repeats=2)
     with pytest.raises(ValueError, match="learned from"):
         compare(X, y, y_proba=P, cv=[(np.arange(200), np.arange(150, 300))])
     with pytest.raises(ValueError, match="one class only"):
@@ -481,7 +486,7 @@ class Mumbles(Uncalibrated):
 def test_a_note_is_written_once(data):
     methods = {"first": Mumbles(), "second": Mumbles(), "quiet": Uncalibrated()}
     comparison = compare(
-        data.X, data.y, y_proba=data.y_proba, methods=methods, baselines=False, n_repeats=1
+        data.X, data.y, y_proba=data.y_proba, methods=methods, baselines=False, cv=5
     )
     for text in (repr(comparison), comparison._repr_html_()):
         assert text.count("mumble") == 1
@@ -492,9 +497,9 @@ def test_a_note_is_written_once(data):
 
 def test_one_method_is_a_method(data):
     comparison = compare(
-        data.X, data.y, y_proba=data.y_proba, methods="temperature", baselines=False, n_repeats=1
+        data.X, data.y, y_proba=data.y_proba, methods="temperature", baselines=False
     )
-    assert repr(comparison).startswith("Comparison of 1 method on 300 items, 5 splits.")
+    assert repr(comparison).startswith("Comparison of 1 method on 300 items, each without its")
 
 
 def test_an_item_that_is_tested_twice_counts_once():

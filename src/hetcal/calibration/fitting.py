@@ -16,6 +16,12 @@ from hetcal.data.folds import Split
 _N_FOLDS = 5
 
 
+def seeded(calibrator: Any, random_state: int) -> Any:
+    """Return the calibrator with the seed, where it or the one it wraps takes one."""
+    takes = {"random_state", "calibrator__random_state"} & set(calibrator.get_params())
+    return calibrator.set_params(**dict.fromkeys(takes, random_state))
+
+
 def fitted_to(calibrator: Any, items: CalibrationSet) -> Any:
     """Return a clone of the calibrator, fitted to the items.
 
@@ -42,15 +48,20 @@ def predicted_by(fitted: Any, items: CalibrationSet) -> Matrix:
     return np.asarray(Q, dtype=np.float64)
 
 
-def out_of_sample_proba(fitted: Any, items: CalibrationSet) -> Matrix:
+def shared_folds(items: CalibrationSet, random_state: int) -> Folds:
+    """Return the folds on which methods are compared that have no way of their own."""
+    return Folds.make(items.n_items, _N_FOLDS, seed=[random_state, 0], groups=items.groups)
+
+
+def out_of_sample_proba(fitted: Any, items: CalibrationSet, random_state: int = 0) -> Matrix:
     """Return the fitted calibrator's own out-of-sample predictions, else cross-fitted ones."""
     own = getattr(fitted, "out_of_sample_proba_", None)
-    return cross_fitted(fitted, items) if own is None else np.asarray(own)
+    if own is not None:
+        return np.asarray(own)
+    return cross_fitted(fitted, items, shared_folds(items, random_state))
 
 
-def cross_fitted(
-    calibrator: Any, items: CalibrationSet, splits: Iterable[Split] | None = None
-) -> Matrix:
+def cross_fitted(calibrator: Any, items: CalibrationSet, splits: Iterable[Split]) -> Matrix:
     """Return predictions by calibrators that have not seen the item (or its group).
 
     NaN where what is left to learn from holds a single class.
@@ -59,11 +70,8 @@ def cross_fitted(
     ----------
     calibrator : calibrator
     items : CalibrationSet
-    splits : Folds or iterable of (train rows, test rows), optional
-        Five folds when None.
+    splits : Folds or iterable of (train rows, test rows)
     """
-    if splits is None:
-        splits = Folds.make(items.n_items, _N_FOLDS, seed=0, groups=items.groups)
 
     def learn(train: Rows) -> Callable[[Rows], Matrix]:
         part = items.take(train)

@@ -13,7 +13,7 @@ from hetcal._stored.fields import MOST_CLASSES, in_range, instance, integers, nu
 from hetcal._threads import on_snapshot
 from hetcal._typing import Matrix
 from hetcal.calibration.base import STORED, BaseCalibrator, GroupAwareCalibrator
-from hetcal.calibration.fitting import cross_fitted, fitted_to
+from hetcal.calibration.fitting import fitted_to, out_of_sample_proba
 from hetcal.data import CalibrationSet, Scores
 from hetcal.kernels.preserve import keep_top
 from hetcal.metrics.scores import brier_losses
@@ -94,10 +94,7 @@ class LabelPreserving(GroupAwareCalibrator):
         """Fit to items that were checked already."""
         self._remember(items)
         self.calibrator_ = fitted_to(self.calibrator, items)
-        predicted = getattr(self.calibrator_, "out_of_sample_proba_", None)
-        if predicted is None:
-            predicted = cross_fitted(self.calibrator, items)
-        self._set_price(predicted, items)
+        self._set_price(out_of_sample_proba(self.calibrator_, items), items)
         return self
 
     def _check_restored(self) -> None:

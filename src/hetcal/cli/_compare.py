@@ -32,8 +32,17 @@ def compare(
     baselines: Annotated[
         bool, typer.Option(help="Forest and gradient boosting on the same rows.")
     ] = True,
-    folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="Shuffles of the folds.")] = 1,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Cross-validate every method on so many folds. Without it each predicts the rows "
+            "in its own way, as hetcal fit and hetcal diagnose do.",
+        ),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Shuffles of the folds, together with --folds.")
+    ] = 1,
     out: Annotated[
         Path | None,
         options.file("TABLE.csv", "Write one line per method and metric.", "--out", "-o"),
@@ -45,7 +54,7 @@ def compare(
     jobs: options.Jobs = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare all calibration methods on a table by cross-validation.
+    """Compare all calibration methods on a table, each row predicted without its label.
 
     Plain retrained models stand beside them: where they win, retraining is the better answer.
 
@@ -115,9 +124,9 @@ def _show(
     console.print(table)
     if quiet:
         return
+    tested = f"{comparison.n_splits} splits" if comparison.n_splits else "each without its label"
     console.print(
-        f"{comparison.n_items:,} items, {comparison.n_splits} splits. * within one standard error "
-        "of the best.",
+        f"{comparison.n_items:,} items, {tested}. * within one standard error of the best.",
         style="dim",
     )
     for note in table_notes:

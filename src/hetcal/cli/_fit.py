@@ -85,7 +85,7 @@ def fit(
             otherwise="use a global method: --method temperature",
         )
         say(f"Fitting {method} on {labelled.n_items:,} items", None)
-        calibrator, warned = _fitted(method, preserve, labelled)
+        calibrator, warned = _fitted(method, preserve, labelled, drawing.seed)
         say("Measuring", None)
         record = {
             "source": Path(table).name,
@@ -93,7 +93,7 @@ def fit(
             "items": labelled.n_items,
             "method": method,
             "preserve": preserve,
-            **_measured(calibrator, labelled.items),
+            **_measured(calibrator, labelled.items, drawing.seed),
             "drawn": labelled.drawn,
             "left_out": labelled.left_out,
             "notes": labelled.notes + warned,
@@ -135,45 +135,47 @@ _GLOBAL = (
 _METHODS = [*_LOCAL, *_GLOBAL]
 
 
-def _fitted(method: str, preserve: str | None, labelled: LabelledTable) -> tuple[Any, list[str]]:
+def _fitted(
+    method: str, preserve: str | None, labelled: LabelledTable, seed: int
+) -> tuple[Any, list[str]]:
     """Return the calibrator, and what hetcal warned of while it was fitted."""
     from hetcal._exceptions import HetcalWarning
-    from hetcal.calibration.fitting import fitted_to
+    from hetcal.calibration.fitting import fitted_to, seeded
     from hetcal.calibration.registry import get_calibrator
 
     calibrator = get_calibrator(method, preserve=preserve, classes=labelled.classes)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = fitted_to(calibrator, labelled.items)
+        fitted = fitted_to(seeded(calibrator, seed), labelled.items)
     said = [str(w.message) for w in caught if issubclass(w.category, HetcalWarning)]
     return fitted, list(dict.fromkeys(said))
 
 
-def _measured(calibrator: Any, items: CalibrationSet) -> dict[str, float | None]:
+def _measured(calibrator: Any, items: CalibrationSet, seed: int) -> dict[str, float | None]:
     """Return the Brier score before and after, each item predicted without its label."""
     import numpy as np
 
     from hetcal.calibration.fitting import out_of_sample_proba
+    from hetcal.metrics.gains import Gain
     from hetcal.metrics.scores import brier_losses
-    from hetcal.metrics.standard_errors import mean_and_error
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        Q = out_of_sample_proba(calibrator, items)
+        Q = out_of_sample_proba(calibrator, items, seed)
         inner = getattr(calibrator, "calibrator_", calibrator)
         own = inner.out_of_sample_support() if hasattr(inner, "out_of_sample_support") else None
-    losses = brier_losses(items.proba, items.codes)
-    before = float(np.average(losses, weights=items.weight))
-    after = error = None
+    scored, known = items.with_positive_weight(), items.weights > 0
+    losses = brier_losses(scored.proba, scored.codes)
+    before = float(np.average(losses, weights=scored.weight))
+    after = low = high = None
     if not np.isnan(Q).any():
-        change, spread = mean_and_error(
-            brier_losses(Q, items.codes) - losses, items.weight, items.groups
-        )
-        after, error = before + float(change), float(spread)
+        gain = Gain.between(losses, brier_losses(Q[known], scored.codes), scored)
+        after, low, high = before - gain.value, gain.low, gain.high
     return {
         "brier_before": before,
         "brier_after": after,
-        "brier_change_error": error,
+        "gain_low": low,
+        "gain_high": high,
         "low_support": None if own is None else float(np.quantile(own, _SUPPORT_QUANTILE)),
     }
 
@@ -247,25 +249,22 @@ class _Fitted:
         if after is None:
             return f"Brier score {before:.4f} before; too few items to measure it after"
         return (
-            f"Brier score {before:.4f} before, {after:.4f} after ({after - before:+.4f} ± "
-            f"{self.record['brier_change_error']:.4f}), each item predicted without its label"
+            f"Brier score {before:.4f} before, {after:.4f} after, each item predicted without its "
+            f"label: gain {before - after:+.4f} (95 % interval {self.record['gain_low']:+.4f} to "
+            f"{self.record['gain_high']:+.4f})"
         )
 
     def _verdict(self) -> str | None:
-        """Return a word where there is nothing to gain, which people should know before they go on.
-
-        Two standard errors, as everywhere.
-        """
-        if self.record["brier_after"] is None:
+        """Return a word where there is nothing to gain: people should know before they go on."""
+        low, high = self.record["gain_low"], self.record["gain_high"]
+        if low is None:
             return None
-        change = self.record["brier_after"] - self.record["brier_before"]
-        error = self.record["brier_change_error"]
-        if change > 2 * error:
+        if high < 0:
             return (
                 "The probabilities get worse: keep the model's own, try another --method, or "
                 "collect more items."
             )
-        if change > -2 * error:
+        if low <= 0:
             return "No clear gain: these items do not show that the model's own are wrong."
         return None
 

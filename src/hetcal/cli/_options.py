@@ -177,7 +177,7 @@ class Drawing:
         ),
     ] = MAX_ROWS
     seed: Annotated[
-        int, typer.Option(min=0, help="Of drawn rows, and of folds where methods are compared.")
+        int, typer.Option(min=0, help="Of drawn rows, folds, forests and boosting.")
     ] = 0
 
 

@@ -15,18 +15,23 @@ from hetcal._printable import printable
 from hetcal._typing import Matrix
 from hetcal._validation import check_choice
 from hetcal.calibration import GlobalCalibrator, Uncalibrated
+from hetcal.data import CalibrationSet
 from hetcal.diagnosis.cross_validation import (
     CrossValidated,
     MethodRun,
+    Predictions,
     cross_validated,
     named_calibrators,
 )
 from hetcal.diagnosis.inputs import calibration_items
 from hetcal.diagnosis.learning_curves import LearningCurve, curve_of
+from hetcal.diagnosis.own_predictions import own_predictions
 from hetcal.diagnosis.scoring import HIGHER_IS_BETTER, METRICS, paired_difference, score
+from hetcal.diagnosis.splits import make_splits
 from hetcal.diagnosis.steps import Progress
 
 _SHORT_NOTE = 200
+_CURVE_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,12 +40,14 @@ class Comparison:
 
     Attributes
     ----------
-    cross_validated : CrossValidated or None
-        The splits and all out-of-fold probabilities; None with ``keep_predictions=False``.
+    cross_validated : Predictions or None
+        All out-of-sample probabilities, with the splits (:class:`CrossValidated`) where ``cv`` was
+        given; None with ``keep_predictions=False``.
     learning_curve : LearningCurve or None
         Where one was asked for.
     n_items, n_splits : int
-        Items that were tested, and splits that tested them.
+        Items that were tested, and splits that tested them; 0 splits where each method has
+        predicted every item in its own way.
     warnings : dict of dict
         By method: the texts of its warnings and the number of fits that gave them.
     """
@@ -49,7 +56,7 @@ class Comparison:
     _seconds: pd.Series
     n_items: int
     n_splits: int
-    cross_validated: CrossValidated | None = None
+    cross_validated: Predictions | None = None
     learning_curve: LearningCurve | None = None
     warnings: dict[str, dict[str, int]] = field(default_factory=dict)
     _bootstrap: dict[str, int] = field(default_factory=dict)
@@ -101,7 +108,7 @@ class Comparison:
         return str(rows["method"].iloc[int(np.argmin(order))])
 
     def predictions(self, name: str) -> Matrix:
-        """Return the out-of-fold probabilities of a method, one row per item.
+        """Return the out-of-sample probabilities of a method, one row per item.
 
         They are averaged over repeats, so slightly better than those of a single fit; rows of
         items that were never tested (``TimeSeriesSplit``) are NaN.
@@ -121,7 +128,7 @@ class Comparison:
         display = import_module("hetcal.plotting.comparison").ComparisonDisplay
         return display.from_comparison(self, metric=metric).plot(ax=ax)
 
-    def _kept(self) -> CrossValidated:
+    def _kept(self) -> Predictions:
         if self.cross_validated is None:
             raise ValueError(
                 "Comparison holds no predictions: compare was called with keep_predictions=False."
@@ -163,10 +170,10 @@ class Comparison:
         ]
 
     def _title(self) -> str:
+        tested = _counted(self.n_splits, "split") if self.n_splits else "each without its label"
         return (
             f"Comparison of {_counted(len(self.methods), 'method')} on "
-            f"{_counted(self.n_items, 'item')}, {_counted(self.n_splits, 'split')}. "
-            "* within one standard error of the best."
+            f"{_counted(self.n_items, 'item')}, {tested}. * within one standard error of the best."
         )
 
     def __repr__(self) -> str:
@@ -184,8 +191,8 @@ def compare(
     y_proba: Any = None,
     logits: Any = None,
     methods: str | Sequence[str] | Mapping[str, Any] = "all",
-    cv: Any = 5,
-    n_repeats: int = 2,
+    cv: Any = None,
+    n_repeats: int = 1,
     groups: Any = None,
     sample_weight: Any = None,
     classes: Any = None,
@@ -198,11 +205,11 @@ def compare(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare calibrators on your own calibration items by repeated cross-validation.
+    """Compare calibrators on your own calibration items, each predicted without its label.
 
-    Every method learns from the same items and is tested on the same others. Plain models trained
-    on the calibration items stand beside the calibrators: where they win, retraining is the better
-    answer. A method that fails keeps its row, and the row says why.
+    The numbers are those that ``hetcal fit`` and :func:`hetcal.diagnose` state for the same items
+    and seed. Plain models trained on the calibration items stand beside the calibrators: where they
+    win, retraining is the better answer. A method that fails keeps its row, and the row says why.
 
     Parameters
     ----------
@@ -212,11 +219,14 @@ def compare(
     methods : "all", sequence of str or dict, default="all"
         All known names (see :func:`hetcal.calibration.list_calibrators`), some of them, or
         calibrators by a name of your choice.
-    cv : int, splitter or iterable of (train, test), default=5
-        An int gives stratified folds, by group where there are groups. With ``TimeSeriesSplit``
-        the earliest items are never tested, and do not count.
-    n_repeats : int, default=2
-        Shuffles of the folds (for an int); the loss of an item is averaged over them.
+    cv : int, splitter or iterable of (train, test), optional
+        None: one fit to all items, and each method's own out-of-sample predictions, out of bag or
+        cross-fitted on five folds. Otherwise every method learns from the same items and is tested
+        on the same others, which takes as many fits as there are splits. An int gives stratified
+        folds, by group where there are groups. With ``TimeSeriesSplit`` the earliest items are
+        never tested, and do not count.
+    n_repeats : int, default=1
+        Shuffles of the folds (where ``cv`` is an int); the loss of an item is averaged over them.
     baselines : bool or sequence of str, default=True
         Forest and gradient boosting, each on X and on [X, P]; or some of their names.
     learning_curve : bool or sequence of str, default=False
@@ -233,8 +243,8 @@ def compare(
     n_jobs : int, optional
         Processes over methods and splits; the result does not depend on it.
     progress : callable, optional
-        Called as ``progress(done, total, text)`` after every fit; the count starts again for a
-        learning curve.
+        Called as ``progress(done, total, text)`` after every method or split; the count starts
+        again for a learning curve.
 
     Returns
     -------
@@ -242,9 +252,10 @@ def compare(
 
     Notes
     -----
-    Standard errors are those of a mean over independent items (or groups). They leave out that
-    another calibration set would have given other calibrators; read a difference of one standard
-    error as a tie, and one of three as real.
+    Standard errors of values are those of a mean over independent items (or groups). Those of
+    differences in Brier score and log loss also hold what another calibration set would have made
+    of the calibrators (:mod:`hetcal.metrics.gains`): value ± 1.96 of them is an interval for the
+    difference on new items, whose coverage is measured.
 
     Examples
     --------
@@ -252,7 +263,7 @@ def compare(
     >>> data = make_hidden_heterogeneity(400, heterogeneity=1.0, random_state=0)
     >>> comparison = compare(
     ...     data.X, data.y, y_proba=data.y_proba, methods=["uncalibrated", "temperature", "swc"],
-    ...     baselines=False, n_repeats=1)
+    ...     baselines=False)
     >>> comparison.best("brier")
     'swc'
     >>> comparison.frame().query("metric == 'brier'")[["method", "within_one_se"]]
@@ -260,17 +271,16 @@ def compare(
     0           swc           True
     ...
     """
-    out = cross_validated(
-        calibration_items("compare", X, y, y_proba, logits, classes, sample_weight, groups),
-        methods=methods,
-        baselines=baselines,
-        cv=cv,
-        n_repeats=n_repeats,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        progress=progress,
-        caller="compare",
-    )
+    items = calibration_items("compare", X, y, y_proba, logits, classes, sample_weight, groups)
+    options: dict[str, Any] = {
+        "methods": methods,
+        "baselines": baselines,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+        "progress": progress,
+        "caller": "compare",
+    }
+    out = _predictions(items, cv, n_repeats, options)
     if not out.methods:
         name, run = next(iter(out.runs.items()))
         raise ValueError(f"compare: every method failed; {name!r} with {run.error}")
@@ -280,24 +290,41 @@ def compare(
         _rows=_ordered(_described(scored, out)),
         _seconds=pd.Series({name: np.mean(run.seconds) for name, run in out.runs.items()}),
         n_items=int(out.tested.sum()),
-        n_splits=len(out.splits),
+        n_splits=len(out.splits) if isinstance(out, CrossValidated) else 0,
         cross_validated=out if keep_predictions else None,
         warnings={name: dict(run.warnings) for name, run in out.runs.items() if run.warnings},
         _bootstrap=bootstrap,
     )
     if isinstance(learning_curve, bool) and not learning_curve:
         return comparison
-    calibrators = named_calibrators(methods, out.items.has_features, random_state)
+    calibrators = named_calibrators(methods, items.has_features, random_state)
+    if isinstance(out, CrossValidated):
+        splits = out.splits
+    else:
+        splits = make_splits(items, _CURVE_FOLDS, random_state=random_state)
     curve = curve_of(
-        out.items,
+        items,
         _of_curve(learning_curve, calibrators, comparison),
-        out.splits,
+        splits,
         sizes,
         random_state=random_state,
         n_jobs=n_jobs,
         progress=progress,
     )
     return replace(comparison, learning_curve=curve)
+
+
+def _predictions(
+    items: CalibrationSet, cv: Any, n_repeats: int, options: dict[str, Any]
+) -> Predictions:
+    if cv is not None:
+        return cross_validated(items, cv=cv, n_repeats=n_repeats, **options)
+    if n_repeats != 1:
+        raise ValueError(
+            f"compare: n_repeats={n_repeats!r} repeats folds, of which there are none without cv. "
+            "Pass cv=5 with it, or leave it out."
+        )
+    return own_predictions(items, **options)
 
 
 def _of_curve(
@@ -318,19 +345,19 @@ def _of_curve(
     return {name: calibrators[name] for name in dict.fromkeys(names)}
 
 
-def _described(rows: pd.DataFrame, out: CrossValidated) -> pd.DataFrame:
+def _described(rows: pd.DataFrame, out: Predictions) -> pd.DataFrame:
     kinds = rows["method"].map(lambda name: "baseline" if name in out.baselines else "calibrator")
-    notes = {name: _note(run, len(out.splits)) for name, run in out.runs.items()}
+    notes = {name: _note(run) for name, run in out.runs.items()}
     rows.insert(1, "kind", kinds)
     return rows.assign(note=rows["method"].map(notes))
 
 
-def _note(run: MethodRun, n_splits: int) -> str:
+def _note(run: MethodRun) -> str:
     if run.error is not None:
         return f"failed: {run.error}"
     if run.warnings:
         text, _ = run.warnings.most_common(1)[0]
-        return f"warned in {run.n_warned} of {n_splits} fits: {text}"
+        return f"warned in {run.n_warned} of {len(run.seconds)} fits: {text}"
     return ""
 
 

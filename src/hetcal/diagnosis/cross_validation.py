@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from hetcal._exceptions import ColumnOrderWarning
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration import GlobalCalibrator, get_calibrator, list_calibrators
-from hetcal.calibration.fitting import fitted_to, predicted_by
+from hetcal.calibration.fitting import fitted_to, predicted_by, seeded
 from hetcal.data import CalibrationSet
 from hetcal.data.folds import Split
 from hetcal.diagnosis.baselines import plain_baselines
@@ -203,14 +203,26 @@ def cross_validated(
     ((200, 2), (200,))
     """
     items = calibration_items(caller, X, y, y_proba, logits, classes, sample_weight, groups)
+    calibrators, plain = named_methods(methods, baselines, items, random_state, caller)
+    splits = make_splits(items, cv, n_repeats, random_state=random_state, caller=caller)
+    runs = run_splits(items, calibrators | plain, splits, n_jobs=n_jobs, progress=progress)
+    return CrossValidated.on(items, splits, runs, frozenset(plain))
+
+
+def named_methods(
+    methods: str | Sequence[str] | Mapping[str, Any],
+    baselines: bool | Sequence[str],
+    items: CalibrationSet,
+    random_state: int,
+    caller: str,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return calibrators and plain retrained models by name."""
     calibrators = named_calibrators(methods, items.has_features, random_state, caller)
     plain = _named_baselines(baselines, items.has_features, random_state, caller)
     double = sorted(set(calibrators) & set(plain))
     if double:
         raise ValueError(f"{caller}: {double[0]!r} is the name of a baseline. Choose another name.")
-    splits = make_splits(items, cv, n_repeats, random_state=random_state, caller=caller)
-    runs = run_splits(items, calibrators | plain, splits, n_jobs=n_jobs, progress=progress)
-    return CrossValidated.on(items, splits, runs, frozenset(plain))
+    return calibrators, plain
 
 
 def named_calibrators(
@@ -228,7 +240,7 @@ def named_calibrators(
         else:
             names = dict.fromkeys(methods)
         _check_names(names, caller)
-        chosen = {name: _seeded(get_calibrator(name), random_state) for name in names}
+        chosen = {name: seeded(get_calibrator(name), random_state) for name in names}
         if isinstance(methods, str) and methods == "all" and not has_features:
             chosen = {n: c for n, c in chosen.items() if isinstance(c, GlobalCalibrator)}
     if not chosen:
@@ -263,12 +275,30 @@ def run_splits(
     progress: Progress | None = None,
 ) -> dict[str, MethodRun]:
     """Fit every method on every split and predict its test items."""
-    runs = {name: MethodRun() for name in methods}
-    steps = [(name, number) for name in methods for number in range(len(splits))]
+    steps = [
+        (
+            f"{name}, split {number} of {len(splits)}",
+            name,
+            partial(_predicted, items, method, *split),
+        )
+        for name, method in methods.items()
+        for number, split in enumerate(splits, start=1)
+    ]
+    return run_steps(steps, n_jobs=n_jobs, progress=progress)
+
+
+def run_steps(
+    steps: Sequence[tuple[str, str, Callable[[], Matrix]]],
+    *,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, MethodRun]:
+    """Work off steps (what it is, name of the method, what to do) and collect them by method."""
+    runs = {name: MethodRun() for _, name, _ in steps}
     results: Iterator[_Result] = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_fit_and_predict)(items, methods[name], *splits[number]) for name, number in steps
+        delayed(_attempted)(predict) for _, _, predict in steps
     )
-    for done, ((name, number), result) in enumerate(zip(steps, results, strict=True), start=1):
+    for done, ((what, name, _), result) in enumerate(zip(steps, results, strict=True), start=1):
         run = runs[name]
         run.seconds.append(result.seconds)
         run.warnings.update(result.warnings)
@@ -278,7 +308,7 @@ def run_splits(
         elif run.error is None:
             run.error = result.error
         if progress is not None:
-            progress(done, len(steps), f"{name}, split {number + 1} of {len(splits)}")
+            progress(done, len(steps), what)
     for run in runs.values():
         if run.error is not None:  # some items have no prediction: nothing could be compared
             run.proba = []
@@ -310,13 +340,13 @@ class _Result:
     seconds: float
 
 
-def _fit_and_predict(items: CalibrationSet, calibrator: Any, train: Rows, test: Rows) -> _Result:
+def _attempted(predict: Callable[[], Matrix]) -> _Result:
     start = time.perf_counter()
     Q, error = np.empty((0, 0)), None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            Q = _predicted(items, calibrator, train, test)
+            Q = predict()
         # Whatever goes wrong in one method must not lose the others; its row says why.
         except Exception as problem:
             error = f"{type(problem).__name__}: {problem}"
@@ -331,14 +361,19 @@ def _predicted(items: CalibrationSet, calibrator: Any, train: Rows, test: Rows) 
     if part.groups is not None and part.groups.max() == 0:
         part = replace(part, groups=None)  # a single group cannot be kept apart from others
     Q = predicted_by(fitted_to(calibrator, part), items.take(test))
-    if Q.shape != (test.shape[0], items.classes.shape[0]):
+    check_prediction(Q, test.shape[0], items)
+    return Q
+
+
+def check_prediction(Q: Matrix, n_tested: int, items: CalibrationSet) -> None:
+    """Raise where a calibrator's output is no probability of each class for each item."""
+    if Q.shape != (n_tested, items.n_classes):
         raise ValueError(
-            f"predict_proba gave shape {Q.shape} for {test.shape[0]} items and "
-            f"{items.classes.shape[0]} classes."
+            f"predict_proba gave shape {Q.shape} for {n_tested} items and "
+            f"{items.n_classes} classes."
         )
     if not np.isfinite(Q).all():
         raise ValueError("predict_proba gave NaN or infinity.")
-    return Q
 
 
 def _named_baselines(
@@ -355,9 +390,3 @@ def _named_baselines(
             f"{', '.join(map(repr, known))}."
         )
     return {name: known[name] for name in wanted}
-
-
-def _seeded(calibrator: Any, random_state: int) -> Any:
-    if "random_state" in calibrator.get_params(deep=False):
-        calibrator.set_params(random_state=random_state)
-    return calibrator

@@ -25,6 +25,7 @@ from scipy.special import ndtri
 
 from hetcal._exceptions import HetcalWarning
 from hetcal._typing import Matrix, Rows
+from hetcal.calibration.fitting import shared_folds
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.data import CalibrationSet, Folds
 from hetcal.diagnosis import candidates
@@ -34,33 +35,13 @@ from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.average_test import average_p_value
 from hetcal.heterogeneity.functions_of_p import fit_global
 from hetcal.heterogeneity.subgroups import COLUMNS, subgroups_of
+from hetcal.metrics.gains import Gain
 from hetcal.metrics.scores import brier_losses
-from hetcal.metrics.standard_errors import mean_and_error
 
-Z95, ONE_SIDED_95 = 1.96, 1.645
+ONE_SIDED_95 = 1.645
 N_STEPS = 7
-_N_FOLDS = 5
 _HETEROGENEITY_ITEMS = 200_000  # more are not needed to see any gain that matters
 _RULE_FEATURES = 200  # rules over more columns (pixels, say) take long and cannot be read
-
-
-@dataclass(frozen=True)
-class Gain:
-    """A difference of two out-of-sample Brier scores, with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def between(cls, worse: Matrix, better: Matrix, items: CalibrationSet) -> Gain:
-        """Return how much ``better`` improves on ``worse``; paired, by group where there are."""
-        mean, error = mean_and_error(worse - better, items.weight, items.groups)
-        return cls(float(mean), float(mean - Z95 * error), float(mean + Z95 * error))
-
-    def less(self, errors: float) -> float:
-        """Return the gain less some standard errors."""
-        return self.value - errors * (self.high - self.low) / (2 * Z95)
 
 
 @dataclass(frozen=True)
@@ -110,6 +91,8 @@ class Measurements:
     global_gain, local_gain, retraining_gain : Gain
         Of the global map over the probabilities; of the hybrid, and of a model trained on the
         features of the calibration items alone, over the better of both.
+    hybrid_gain : Gain
+        Of the hybrid over the probabilities as they are; ``hetcal fit`` prints the same.
     hybrid_over_retrained : Gain
         Of the hybrid over that model.
     model_gain : Gain
@@ -157,6 +140,7 @@ class Measurements:
     global_gain: Gain
     local_gain: Gain
     retraining_gain: Gain
+    hybrid_gain: Gain
     hybrid_over_retrained: Gain
     model_gain: Gain
     doubling_gain: Gain
@@ -264,6 +248,7 @@ def measure(
         global_gain=global_gain,
         local_gain=local_gain,
         retraining_gain=Gain.between(reference_loss, retrained_loss, items),
+        hybrid_gain=Gain.between(loss, blend_loss, items),
         hybrid_over_retrained=Gain.between(retrained_loss, blend_loss, items),
         model_gain=Gain.between(brier_losses(alone["forest"], codes), voted_loss, items),
         doubling_gain=doubling_gain,
@@ -314,11 +299,6 @@ def class_pairs(items: CalibrationSet) -> float:
     """Return half the number of classes; they count by their frequencies, so rare ones hardly."""
     frequencies = np.bincount(items.codes, items.weights) / items.weights.sum()
     return 0.5 / float(frequencies @ frequencies)
-
-
-def shared_folds(items: CalibrationSet, random_state: int) -> Folds:
-    """Return the folds on which all candidates are compared."""
-    return Folds.make(items.n_items, _N_FOLDS, seed=[random_state, 0], groups=items.groups)
 
 
 def _right_on_average(items: CalibrationSet, random_state: int) -> tuple[Matrix, Potential, float]:

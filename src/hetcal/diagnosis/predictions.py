@@ -12,15 +12,15 @@ from scipy.special import ndtr
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration import get_calibrator
 from hetcal.data import CalibrationSet
-from hetcal.diagnosis.candidates import GLOBAL_MAP, boosted, boosting_is_affordable
+from hetcal.diagnosis.candidates import GLOBAL_MAP, boosting_is_affordable
 from hetcal.diagnosis.cross_validation import Predictions, cross_validated
-from hetcal.diagnosis.measurements import Gain, Measurements, shared_folds
-from hetcal.kernels.binned_features import bin_features
+from hetcal.diagnosis.measurements import Measurements
+from hetcal.diagnosis.own_predictions import plain_model
+from hetcal.metrics.gains import Gain
 from hetcal.metrics.scores import brier_losses
 
 _MAPS = (GLOBAL_MAP, "temperature", "bcts", "beta", "isotonic")
-_BOOSTING = "boosting on [X, P]"
-_FORWARD_BASELINES = ("boosting on X", _BOOSTING)
+_BOOSTING = ("boosting on X", "boosting on [X, P]")
 _N_FORWARD = 4
 
 
@@ -72,7 +72,7 @@ def forward(
     out = cross_validated(
         items,
         methods=["uncalibrated", *_MAPS, "swc", "hybrid"],
-        baselines=list(_FORWARD_BASELINES) if boosting_is_affordable(items) else False,
+        baselines=list(_BOOSTING) if boosting_is_affordable(items) else False,
         cv=splits,
         random_state=seed,
         n_jobs=n_jobs,
@@ -135,6 +135,7 @@ def forward_evidence(evidence: Measurements, compared: Compared) -> Measurements
         "reference_brier": mean(GLOBAL_MAP),
         "global_gain": global_gain,
         "local_gain": local_gain,
+        "hybrid_gain": Gain.between(loss["uncalibrated"], loss["hybrid"], items),
         "global_p_value": _p_value(global_gain),
         "local_p_value": _p_value(local_gain),
         "global_most": max(global_gain.high, 0.0),
@@ -151,7 +152,7 @@ def forward_evidence(evidence: Measurements, compared: Compared) -> Measurements
 
 def _p_value(gain: Gain) -> float:
     """Return the one-sided p-value that there is no gain."""
-    error = (gain.high - gain.low) / (2 * 1.96)
+    error = gain.standard_error
     return float(ndtr(-gain.value / error)) if error > 0 else 1.0
 
 
@@ -159,6 +160,4 @@ def _boosted(items: CalibrationSet, seed: int, known: set[str]) -> dict[str, Mat
     """Return gradient boosting, cross-fitted, on whatever it has not been fitted to yet."""
     if not boosting_is_affordable(items):
         return {}
-    folds, features = shared_folds(items, seed), items.binned()
-    spaces = {"boosting on X": features, _BOOSTING: features.beside(bin_features(items.proba))}
-    return {name: boosted(Z, items, folds) for name, Z in spaces.items() if name not in known}
+    return {n: plain_model(n, items, seed) for n in _BOOSTING if n not in known}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from hetcal._typing import Matrix
 from hetcal.diagnosis.cross_validation import Predictions
 from hetcal.metrics.bootstrap import resample_counts
 from hetcal.metrics.ece import ece_statistic
+from hetcal.metrics.gains import gain_and_error
 from hetcal.metrics.standard_errors import mean_and_error, within_one_se
 
 METRICS = ("brier", "log_loss", "ece", "accuracy")
@@ -83,8 +85,11 @@ def _from_losses(out: Predictions, names: list[str], metric: str) -> _Sample:
     weight, units = out.scored.weight, out.scored.groups
     values, errors = mean_and_error(losses, weight, units)
     best = _best(values, metric in HIGHER_IS_BETTER)
-    _, difference_errors = mean_and_error(losses - losses[best], weight, units)
-    return _Sample(values, errors, difference_errors)
+    kind: dict[str, Any] = {"n_classes": out.items.n_classes, "metric": metric}
+    difference_errors = [
+        gain_and_error(loss, losses[best], weight, units, **kind)[1] for loss in losses
+    ]
+    return _Sample(values, errors, np.array(difference_errors))
 
 
 def _from_bootstrap(
