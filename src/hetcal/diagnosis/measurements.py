@@ -110,6 +110,8 @@ class Measurements:
     global_gain, local_gain, retraining_gain : Gain
         Of the global map over the probabilities; of the hybrid, and of a model trained on the
         features of the calibration items alone, over the better of both.
+    hybrid_gain : Gain
+        Of the hybrid over the probabilities.
     hybrid_over_retrained : Gain
         Of the hybrid over that model.
     model_gain : Gain
@@ -157,6 +159,7 @@ class Measurements:
     global_gain: Gain
     local_gain: Gain
     retraining_gain: Gain
+    hybrid_gain: Gain
     hybrid_over_retrained: Gain
     model_gain: Gain
     doubling_gain: Gain
@@ -264,6 +267,7 @@ def measure(
         global_gain=global_gain,
         local_gain=local_gain,
         retraining_gain=Gain.between(reference_loss, retrained_loss, items),
+        hybrid_gain=Gain.between(loss, blend_loss, items),
         hybrid_over_retrained=Gain.between(retrained_loss, blend_loss, items),
         model_gain=Gain.between(brier_losses(alone["forest"], codes), voted_loss, items),
         doubling_gain=doubling_gain,

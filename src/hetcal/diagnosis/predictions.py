@@ -134,6 +134,7 @@ def forward_evidence(evidence: Measurements, compared: Compared) -> Measurements
         "reference_brier": mean(GLOBAL_MAP),
         "global_gain": global_gain,
         "local_gain": local_gain,
+        "hybrid_gain": Gain.between(loss["uncalibrated"], loss["hybrid"], items),
         "global_p_value": _p_value(global_gain),
         "local_p_value": _p_value(local_gain),
         "global_most": max(global_gain.high, 0.0),

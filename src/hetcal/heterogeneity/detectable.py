@@ -15,6 +15,8 @@ Learners, which the whole test asks too, are left out: it finds no less than wha
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,8 +34,11 @@ Floats = NDArray[np.float32]
 _DRAWS, _PLANTED = 499, 80
 _STEPS, _SMALLEST = 9, 1e-4  # of the Brier score; each step halves the logarithmic range
 _SIDES = (0.2, 0.8)  # quantiles between which a column is cut
-_FUNCTION_OF_P = 0.03  # share of a difference that p leaves, below which it is another function of p
+_FUNCTION_OF_P = (
+    0.03  # share of a difference that p leaves, below which it is another function of p
+)
 _ATTEMPTS = 5
+_NOTHING_LEFT = 1e-3  # of the largest spread of a score: the direction is a function of p
 
 
 def detectable_size(
@@ -69,6 +74,8 @@ def detectable_size(
         return np.inf
     fit, rng = fit_global(items), np.random.default_rng([random_state, 4])
     dictionary = Dictionary(columns, log_odds(items.scores.log_proba), fit.space.share_left)
+    if not len(dictionary):
+        return np.inf
     outcomes = Outcomes.of(fit, items.proba)
     weighted = free_values(fit.space, dictionary, np.arange(len(dictionary))).astype(np.float32)
     weighted *= fit.space.weight[:, None].astype(np.float32)
@@ -77,8 +84,9 @@ def detectable_size(
     if moved is None:
         return np.inf
     spread = np.sqrt((drawn**2).mean(axis=2, keepdims=True))
-    spread = np.where(spread > 1e-3 * spread.max(), spread, np.inf)
-    drawn, moved = drawn / spread, moved / spread
+    spread[spread <= _NOTHING_LEFT * spread.max()] = np.inf
+    drawn /= spread
+    moved /= spread
     largest = float(fit.space.weight @ (fit.proba * (1 - fit.proba)).sum(axis=1)) / items.n_items
 
     def is_found(size: float) -> bool:
@@ -89,7 +97,7 @@ def detectable_size(
     return _smallest(is_found, _SMALLEST * largest, largest)
 
 
-def _smallest(is_found, low: float, high: float) -> float:
+def _smallest(is_found: Callable[[float], bool], low: float, high: float) -> float:
     """Return the smallest size that is found, by bisection of its logarithm."""
     if not is_found(high):
         return np.inf
@@ -167,9 +175,9 @@ def _side(columns: FeatureColumns, rng: np.random.Generator) -> Vector:
     d, m = columns.ranks.shape[1], columns.missing.shape[1]
     j = int(rng.integers(d + m + len(columns.categories)))
     if j < d:
-        return (columns.ranks[:, j] > rng.uniform(*_SIDES)) * 1.0
+        return (columns.ranks[:, j] > rng.uniform(*_SIDES)).astype(np.float64)
     if j < d + m:
-        return columns.missing[:, j - d] * 1.0
+        return columns.missing[:, j - d].astype(np.float64)
     category = columns.categories[j - d - m]
     chosen = rng.random(len(category.levels) + 1) < 0.5
-    return chosen[category.codes] * 1.0
+    return chosen[category.codes].astype(np.float64)

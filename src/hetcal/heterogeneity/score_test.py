@@ -35,6 +35,7 @@ _MOST_CLASSES = 12
 _SIGNS = np.array([-1, 1], dtype=np.float32)
 _BLOCK_CELLS = 1 << 22
 _SMALLEST_LOG_P = -80.0
+_SMALLEST_P = 1e-150  # the square of its inverse is still a number
 _TAIL = 0.1  # share of the draws by which the tail is fitted
 _TAIL_PRIOR = 200  # draws that say: the combination has the tail of a p-value
 _WEIGHT_ONE_CLASS, _WEIGHT_TOP = 0.75, 0.25
@@ -164,7 +165,7 @@ def score_test(
 
 
 def combined_p_values(
-    dictionary: Dictionary, outcomes: Outcomes, seen: NDArray, drawn: Floats
+    dictionary: Dictionary, outcomes: Outcomes, seen: NDArray, drawn: NDArray
 ) -> tuple[Vector, dict[str, Vector]]:
     """Return p-values of S sets of studentised scores, of all families together and of each.
 
@@ -412,7 +413,7 @@ def harmonic_p_value(first: float, second: float, share: float) -> float:
     (0.0013, 0.62)
     """
     w, v = share, 1 - share
-    s = w / max(first, 1e-300) + v / max(second, 1e-300)
+    s = w / max(first, _SMALLEST_P) + v / max(second, _SMALLEST_P)
     if s <= 1 + 1e-12 or v <= 0:
         return min(first, 1.0)
     start = w / (s - v)
