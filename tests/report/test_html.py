@@ -230,6 +230,13 @@ def test_the_summary_of_too_few_items_claims_nothing(tiny):
     assert f"About {wanted:,} items would settle it" in summary(tiny)["How sure"]
 
 
+def test_a_void_advice_claims_nothing(report):
+    void = replace(report, verdict=replace(report.verdict, verdict="collect more data", void=True))
+    assert list(summary(void)) == ["How sure"]
+    assert "Settle the warning first" in Page(void.to_html()).sections["verdict"]
+    assert "uncalibrated" not in void.text().split("The numbers:")[0]
+
+
 def test_a_warning_is_what_the_page_begins_with(tiny):
     shown = Page(tiny.to_html()).sections["verdict"]
     assert " ".join(shown.split()).startswith(f"Warning: {tiny.warnings[0]} What to do now")

@@ -111,7 +111,7 @@ class Measurements:
         Of the global map over the probabilities; of the hybrid, and of a model trained on the
         features of the calibration items alone, over the better of both.
     hybrid_gain : Gain
-        Of the hybrid over the probabilities.
+        Of the hybrid over the probabilities as they are; ``hetcal fit`` prints the same.
     hybrid_over_retrained : Gain
         Of the hybrid over that model.
     model_gain : Gain

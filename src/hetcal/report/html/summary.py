@@ -14,7 +14,7 @@ def summary(report: model.Report) -> dict[str, str]:
     """Return how far off the probabilities are, for whom, and how sure it is."""
     sure = report.verdict.certainty
     known = {"How sure": f"{sure.state[:1].upper()}{sure.state[1:]}. {sure.meaning}"}
-    if not report.comparison:  # too few items to claim anything
+    if not report.comparison or report.verdict.void:  # nothing that could be claimed
         return known
     return {"How far off": _how_far_off(report), "For whom": _for_whom(report)} | known
 
