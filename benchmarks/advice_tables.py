@@ -96,7 +96,7 @@ def elections(seed: int) -> Iterator[Case]:
 
 def stated(name, proba, table, features, label, cal, new, **more) -> Case:
     X, p = table[features], table[proba].to_numpy()
-    X = X.astype({name: "category" for name in X.select_dtypes(["object", "string"])})
+    X = X.astype(dict.fromkeys(X.select_dtypes(["object", "string"]), "category"))
     P, y = np.column_stack([1 - p, p]), table[label].to_numpy()
     return Case(
         name, proba.removeprefix("p_"), X.iloc[cal], y[cal], P[cal], X.iloc[new], y[new], P[new],

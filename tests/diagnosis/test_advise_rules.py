@@ -11,8 +11,7 @@ from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import advise
 from hetcal.diagnosis.candidates import best_of, retrained
-from hetcal.diagnosis.measurements import Gain, Potential
-from hetcal.diagnosis.measurements import _right_on_average as right_on_average
+from hetcal.diagnosis.measurements import Gain
 from hetcal.diagnosis.sample_size import items_to_settle, items_to_start
 from hetcal.diagnosis.snippet import recommended_call
 from hetcal.diagnosis.verdicts import (
@@ -29,6 +28,7 @@ from hetcal.diagnosis.verdicts import (
     state_of,
     too_little_to_start,
 )
+from hetcal.heterogeneity.average_test import average_p_value
 
 
 def gain(value, error=0.01):
@@ -148,40 +148,6 @@ def test_gain_against_a_naive_loop():
     assert gain.less(1.0) == pytest.approx(gain.value - error)
 
 
-def test_potential_is_the_best_step_in_the_direction():
-    rng = np.random.default_rng(1)
-    p = rng.uniform(0.2, 0.8, 400)
-    y = (rng.uniform(size=400) < p + 0.15).astype(int)
-    P = np.column_stack([1 - p, p])
-    direction = np.tile([-0.1, 0.1], (400, 1))
-    potential = Potential.towards(direction, P, items_of(y, P))
-    truth = np.eye(2)[y]
-
-    def brier(a):
-        return ((P + a * direction - truth) ** 2).sum(axis=1).mean()
-
-    steps = np.linspace(-5, 5, 20001)
-    best = brier(0.0) - min(brier(a) for a in steps)
-    assert potential.z**2 * potential.unit == pytest.approx(best, rel=1e-4)
-    assert potential.most > best
-    assert potential.z > 3
-
-
-def test_a_direction_without_meaning_has_a_standard_normal_z():
-    rng = np.random.default_rng(2)
-    alarms, too_small = 0, 0
-    for _ in range(300):
-        p = rng.uniform(0.05, 0.95, 200)
-        y = (rng.uniform(size=200) < p).astype(int)
-        P = np.column_stack([1 - p, p])
-        direction = rng.normal(size=(200, 1)) * [[-1.0, 1.0]]
-        potential = Potential.towards(direction, P, items_of(y, P))
-        alarms += potential.z >= 1.645
-        too_small += potential.most <= 0
-    assert 5 <= alarms <= 27  # 15 on average
-    assert too_small == 0
-
-
 def p_values_where_all_is_right(n_draws):
     """Return p-values of the test that the probabilities are right on average, where they are."""
     p_values = []
@@ -189,7 +155,7 @@ def p_values_where_all_is_right(n_draws):
         rng = np.random.default_rng(seed)
         P = rng.dirichlet(np.ones(4), 120)
         y = (rng.uniform(size=(120, 1)) > P.cumsum(axis=1)).sum(axis=1)
-        p_values.append(right_on_average(items_of(y, P), seed)[2])
+        p_values.append(average_p_value(items_of(y, P), [seed, 2]))
     return np.array(p_values)
 
 
@@ -203,14 +169,6 @@ def test_the_test_of_calibration_on_average_is_exact():
     for level in (0.05, 0.2, 0.5):
         error = np.sqrt(level * (1 - level) / 600)
         assert abs((p_values <= level).mean() - level) < 3.5 * error
-
-
-def test_hard_zeros_have_a_finite_potential():
-    y = np.array([0, 1] * 20)
-    P = np.eye(2)[np.array([0, 1] * 19 + [1, 0])]
-    potential = Potential.towards(0.5 - P, P, items_of(y, P))
-    assert np.isfinite(potential.most)
-    assert potential.z > 0
 
 
 def test_the_best_is_chosen_without_the_item():
