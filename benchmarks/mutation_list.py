@@ -61,10 +61,10 @@ _GROUPS = [
     ),
     _bug(
         "groups: bound of the advice",
-        "towards",
-        "items.groups is not None",
-        "False",
-        "test_gains_and_bounds_of_the_advice",
+        "_null_scores",
+        "groups is None",
+        "True",
+        "test_what_would_have_been_found",
     ),
     _bug(
         "groups: gains of the advice",
@@ -325,14 +325,14 @@ _NUMBERS = [
     ),
     _bug(
         "number: enough of the most frequent class",
-        "enough_items",
+        "_asked_for",
         "[-2]",
         "[-1]",
         "test_enough_items_hold_enough_of_the_second_most_frequent_class",
     ),
     _bug(
         "number: enough of the rarest class",
-        "enough_items",
+        "_asked_for",
         "[-2]",
         "[0]",
         "test_enough_items_hold_enough_of_the_second_most_frequent_class",

@@ -20,9 +20,10 @@ from hetcal.cli import main
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import summaries
-from hetcal.diagnosis.measurements import Gain, Potential
+from hetcal.diagnosis.measurements import Gain
 from hetcal.diagnosis.prior_shift import measure_prior_shift
 from hetcal.heterogeneity import HiddenHeterogeneity
+from hetcal.heterogeneity.detectable import detectable_size
 from hetcal.kernels.intervals import effective_size
 from hetcal.metrics import bootstrap_interval, brier_score, evaluate
 
@@ -199,14 +200,10 @@ def test_gains_and_bounds_of_the_advice(once, copied):
     assert (many.value, many.low, many.high) == pytest.approx((one.value, one.low, one.high))
     assert one.low < one.value < one.high
 
-    def potential(s):
-        direction = np.where(s.X["x0"].to_numpy()[:, None] > 0, [-0.2, 0.2], [0.2, -0.2])
-        return Potential.towards(direction, s.P, items_of(s))
 
-    one, many = both(potential, once, copied)
-    assert many.z == pytest.approx(one.z, rel=0.3)
-    assert many.unit == pytest.approx(one.unit, rel=0.5)
-    assert many.most == pytest.approx(one.most, rel=0.3)
+def test_what_would_have_been_found(once, copied):
+    one, many = both(lambda s: detectable_size(items_of(s), power=0.5), once, copied)
+    assert many == pytest.approx(one, rel=0.5)
 
 
 def test_interval_of_a_shift_of_classes(once, copied):

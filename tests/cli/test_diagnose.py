@@ -118,16 +118,23 @@ def test_in_order_of_time_to_standard_output(ran, asked, table, tmp_path, capsys
 
 
 def test_the_terminal_shows_the_verdict(asked, table, tmp_path, capsys):
-    code = call(
+    arguments = (
         *("diagnose", table, "--label", "outcome", "--proba", "p_*", "--features", "x0,x1"),
         *("-o", tmp_path / "short.html"),
     )
+    code = call(*arguments)
     shown = capsys.readouterr().out
     assert code == 0
+    assert asked["worthwhile"] == 0.02
+    assert "The numbers:" not in shown
+    assert call(*arguments, "--verbose", "--worthwhile", "0.01") == 0
+    assert asked["worthwhile"] == 0.01
+    assert "The numbers:" in capsys.readouterr().out
     assert shown.startswith(f"Diagnosing {table}")
     for words in (
         "300 items, 2 features, classes no, yes.",
         "Verdict: ",
+        "How sure: real",
         "Do this:",
         "uncalibrated",
         "On 40 labelled rows of the test table",
@@ -137,6 +144,47 @@ def test_the_terminal_shows_the_verdict(asked, table, tmp_path, capsys):
         assert words in shown
     prose = shown.split("Report: ")[0].splitlines()
     assert max(len(line) for line in prose[1:] if not line.startswith("    hetcal")) <= 80
+
+
+@pytest.mark.parametrize(
+    ("verdict", "void", "title"),
+    [
+        ("leave it", False, "Nothing to run now. When there are new labelled rows"),
+        ("collect more data", False, "When there are more labelled rows"),
+        ("collect more data", True, "When the warning is settled"),
+    ],
+)
+def test_there_is_always_a_command_to_type(
+    verdict, void, title, ran, monkeypatch, table, tmp_path, capsys
+):
+    said = replace(ran[1].verdict, verdict=verdict, recommended="uncalibrated", void=void)
+    report = replace(ran[1], weakest=[], verdict=said)
+    monkeypatch.setattr("hetcal.report.diagnose", lambda items, **named: report)
+    arguments = ("diagnose", table, "--label", "outcome", "--proba", "p_*")
+    assert call(*arguments, "-o", tmp_path / "r.html") == 0
+    shown = capsys.readouterr().out
+    assert f"{title}:\n    hetcal diagnose {table} --label outcome --proba 'p_*'" in shown
+    assert "q_new" not in shown  # Python is of no use here
+
+
+def test_groups_that_were_found_are_named_in_the_command(ran, monkeypatch, table, tmp_path, capsys):
+    log = pd.read_csv(table)
+    log.loc[3, "day"] = None
+    log.to_csv(tmp_path / "log.csv", index=False)
+
+    def shown(*columns):
+        said = replace(ran[1].verdict, recommended="uncalibrated", void=True)
+        said = replace(said, belong_together=list(columns))
+        report = replace(ran[1], weakest=[], verdict=said)
+        monkeypatch.setattr("hetcal.report.diagnose", lambda items, **named: report)
+        arguments = ("--label", "outcome", "--proba", "p_*", "--groups", "x0")
+        assert call("diagnose", tmp_path / "log.csv", *arguments) == 0
+        return capsys.readouterr().out
+
+    complete = shown("region", "customer_id")
+    assert "--groups region,customer_id" in complete.split("Do this first:")[1]
+    assert "--groups x0" not in complete.split("Do this first:")[1]
+    assert "Do this first, when the empty values of day are filled in:" in shown("day")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hetcal.diagnosis import COLLECT_MORE, LEAVE_IT, learning_curve, measure_pri
 from hetcal.diagnosis.advise import judged
 from hetcal.diagnosis.checks import check_class_balance, check_column_order, check_unseen_classes
 from hetcal.diagnosis.measurements import Gain
-from hetcal.diagnosis.sample_size import enough_items
+from hetcal.diagnosis.sample_size import items_to_settle
 
 # Labels and probabilities here are made up, also the wrong way round.
 pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
@@ -49,7 +49,8 @@ def two():
 
 def judge(two, share=0.02, shift=None, **evidence):
     items, advice = two
-    return judged(items, replace(advice.evidence, **evidence), shift, share, classes_given=False)
+    found = replace(advice.evidence, **evidence)
+    return judged(items, found, advice.certainty.detectable, shift, share, classes_given=False)
 
 
 # -- a class without items ------------------------------------------------------------------------
@@ -75,7 +76,8 @@ def test_a_class_that_no_item_has_voids_the_advice(three):
     text = said(advice)
     assert "Class 2 is announced" in text
     assert "leave the column out" in text
-    assert "is open" not in text.split("Settle")[0].split("Why:")[1]
+    assert "Settle the first warning" in text
+    assert "would settle it" not in text
     assert "Until then:" in text
 
 
@@ -111,8 +113,8 @@ def test_swapped_columns_are_noticed_and_no_constant_is_recommended():
     assert advice.recommended == "uncalibrated"
     text = said(advice)
     assert "with the columns read as 1, 0. Are" in text
-    assert "is open. The" not in text
-    assert "Collect about" not in text
+    assert (advice.certainty.state, advice.certainty.items_to_settle) == ("open", None)
+    assert "would settle it" not in text
 
 
 @pytest.mark.parametrize("order", [[1, 2, 0], [0, 2, 1, 3, 4], [3, 0, 1, 2]])
@@ -165,13 +167,17 @@ def test_the_reference_is_the_better_of_the_map_and_no_map():
 
 
 def test_a_clear_gain_counts_where_the_test_misses_it(two):
+    nothing = {"retraining_gain": Gain(-0.1, -0.2, -0.05)}
     gain = Gain(0.09, 0.05, 0.13)
-    advice = judge(two, local_p_value=0.5, local_gain=gain, local_tested=0.09, local_most=0.2)
-    assert advice.verdict == "go local"
-    assert "the gain, more than 3 standard errors, shows it" in said(advice)
+    advice = judge(two, local_p_value=0.5, local_gain=gain, hybrid_gain=gain, **nothing)
+    assert (advice.verdict, advice.certainty.state) == ("go local", "real")
+    assert "gain of more than 3 standard errors shows it" in said(advice)
     gain = Gain(0.09, 0.01, 0.17)
-    advice = judge(two, local_p_value=0.5, local_gain=gain, local_tested=0.09, local_most=0.2)
-    assert advice.verdict == COLLECT_MORE
+    advice = judge(two, local_p_value=0.5, local_gain=gain, hybrid_gain=gain, **nothing)
+    assert (advice.verdict, advice.certainty.state) == ("go local", "open")
+    gain = Gain(0.09, -0.1, 0.28)
+    advice = judge(two, local_p_value=0.5, local_gain=gain, hybrid_gain=gain, **nothing)
+    assert (advice.verdict, advice.certainty.state) == (COLLECT_MORE, "open")
 
 
 @pytest.mark.slow
@@ -186,7 +192,7 @@ def test_among_many_features_the_test_misses_what_the_hybrid_gains():
     advice = hetcal.advise(X, y, y_proba=P, hybrid=hybrid)
     assert advice.evidence.local_p_value > 0.1
     assert advice.verdict == "go local"
-    assert "the gain, more than 3 standard errors, shows it" in said(advice)
+    assert "gain of more than 3 standard errors shows it" in said(advice)
 
 
 # -- a model that is never wrong ------------------------------------------------------------------
@@ -198,41 +204,15 @@ def test_a_perfect_model_is_left_as_it_is(sure):
     advice = quick(data.X, data.y, np.where(np.eye(2)[data.y] == 1, sure, 1 - sure))
     assert advice.verdict == LEAVE_IT
     assert "few-errors" in codes(advice)
-    assert advice.n_needed is None
+    assert advice.certainty.items_to_settle is None
 
 
 def test_nobody_is_asked_for_more_than_a_million_items(two):
-    items, _ = two
-    assert enough_items(items, 0.02, spread=1e15) == 1_000_000
-    advice = judge(two, global_p_value=0.5, global_most=1.0, global_unit=1e9)
-    assert advice.n_needed == 1_000_000
-    assert "1000000 items or more" in said(advice)
-
-
-# -- "no" is not said of what is not ruled out ----------------------------------------------------
-
-
-def test_what_the_interval_holds_is_not_ruled_out_of_many_classes(three):
-    evidence = quick(three.X, three.y, three.y_proba).evidence
-    upper = evidence.local_gain.less(-1.645)
-    assert evidence.local_most >= upper > evidence.local_gain.value
-
-
-def test_what_is_not_ruled_out_is_open_and_never_a_reason_to_go_local(two):
-    small = {"local_gain": Gain(1e-3, 5e-4, 1.5e-3), "local_p_value": 0.01, "local_tested": 1e-3}
-    small |= {"doubling_gain": Gain(0.0, -1e-3, 1e-3), "retraining_gain": Gain(-0.1, -0.2, -0.05)}
-    assert judge(two, local_most=1e-3, **small).local == "no"
-    assert judge(two, local_most=0.1, **small).local == "unsure"
-    assert judge(two, **small | {"local_most": 0.1, "local_tested": 0.1}).local == "yes"
-
-
-def test_few_items_of_many_classes_do_not_say_leave_it():
-    data = make_hidden_heterogeneity(150, n_classes=10, heterogeneity=0.6, random_state=1)
-    advice = quick(data.X, data.y, data.y_proba)
-    assert advice.local == "unsure"
-    # 1.645^2 x 5 pairs of classes x Brier score / n: 3 % of it and more.
-    assert advice.evidence.local_most > 0.03 * advice.evidence.reference_brier
-    assert advice.n_needed > 2000  # 1100 are enough for two classes
+    items, advice = two
+    assert items_to_settle(items, 0.1, 1e-15) == 1_000_000
+    advice = judged(items, advice.evidence, np.inf, None, 1e-7, classes_given=False)
+    assert advice.certainty.items_to_settle == 1_000_000
+    assert "1,000,000 items or more" in said(advice)
 
 
 # -- the words ------------------------------------------------------------------------------------
@@ -244,8 +224,9 @@ def test_the_text_names_the_number_that_each_question_is_decided_on(two):
     assert advice.worthwhile == pytest.approx(0.008 * e.reference_brier)
     assert advice.worthwhile_locally == pytest.approx(0.004 * e.reference_brier)
     text = said(advice)
-    assert f"{advice.worthwhile:.4f} (0.4% of it)" in text
-    assert f"{advice.worthwhile_locally:.4f} (0.4% of the {e.reference_brier:.4f}" in text
+    assert f"{advice.worthwhile:.4f} (0.4 % of it)" in text
+    assert f"from {advice.worthwhile_locally:.4f} where the features add" in text
+    assert f"leaves {e.reference_brier:.4f}" in text
     row = advice.frame().loc["worthwhile_locally"]
     assert row["value"] == advice.worthwhile_locally == advice.to_dict()["worthwhile_locally"]
 
@@ -255,7 +236,7 @@ def test_more_items_are_judged_on_the_scale_of_what_a_map_leaves(two):
     between = 0.02 * 1.5 * e.reference_brier
     advice = judge(two, brier=2 * e.reference_brier, doubling_gain=Gain(0.0, -between, between))
     assert advice.worthwhile_locally < between < advice.worthwhile
-    assert "whether more items would help it is open" in said(advice)
+    assert "whether more rows would help it is open" in said(advice)
 
 
 def test_the_reference_of_the_local_gain_is_named(two):
@@ -268,14 +249,12 @@ def test_another_class_balance_is_in_the_verdict_and_in_what_to_expect(two):
     shift = hetcal.diagnosis.prior_shift.PriorShift(
         np.array([0.5, 0.5]), np.array([0.8, 0.2]), np.array([0.2, -0.4]), np.array([0.4, -0.2])
     )
-    nothing = {"global_most": 0.0, "local_most": 0.0, "doubling_gain": Gain(0.0, -1e-3, 1e-3)}
+    nothing = dict.fromkeys(["global_gain", "local_gain", "hybrid_gain"], Gain(0.0, -0.1, 0.1))
     nothing |= {"retraining_gain": Gain(-0.1, -0.2, -0.05)}
     advice = judge(two, shift=shift, **nothing)
-    assert advice.verdict == LEAVE_IT
     text = said(advice)
-    assert "as they are: nothing" not in text
-    assert "for them the probabilities need the correction below" in text
-    assert "Do this (Brier score as it is, for the old class balance):" in text
+    assert "another class balance: the code below corrects for it" in text
+    assert "correct_prior" in advice.call
     assert "another class balance" not in said(judge(two, **nothing))
 
 

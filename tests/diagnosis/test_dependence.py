@@ -126,6 +126,8 @@ def test_advice_on_dependent_rows_recommends_nothing_and_names_the_column():
     assert "--groups event" in warning.text
     assert advice.verdict == "collect more data"
     assert advice.recommended == "uncalibrated"
+    assert advice.expected_gain is None
+    assert (advice.certainty.state, advice.certainty.items_to_settle) == ("open", None)
     grouped = hetcal.advise(
         table[["strength", "other"]], table["y"], y_proba=table["p"], groups=table["event"]
     )
@@ -148,4 +150,9 @@ def test_the_command_tries_columns_that_are_no_features(tmp_path):
     arguments = ["diagnose", str(file), "--label", "y", "--proba", "p", "--drop", "event,day"]
     result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path / "report.html")])
     assert result.exit_code == 0, result.output
-    assert "--groups event" in " ".join(result.output.split())
+    shown = result.output
+    assert "How sure: open" in shown
+    first = shown.split("Do this first:")[1].split()
+    assert first[:2] == ["hetcal", "diagnose"]
+    assert first[first.index("--groups") + 1] == "event"
+    assert "uncalibrated" not in shown  # no table of figures that rest on independence

@@ -15,6 +15,7 @@ from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import label_free_spaces, log_odds
 from hetcal.heterogeneity.residual_learners import LEARNERS, Task
+from hetcal.heterogeneity.score_test import harmonic_p_value
 
 DRAWS, MOST = 10, 3  # 5 % of 10 draws; four rejections or more have a chance of .001
 
@@ -289,3 +290,7 @@ def test_an_items_own_label_does_not_reach_its_direction(learner):
         after = directions(flipped)
         np.testing.assert_allclose(after[row], before[row], atol=1e-9)
         assert not np.allclose(after, before, atol=1e-6)
+
+
+def test_p_values_of_next_to_nothing_are_combined():
+    assert 0 < harmonic_p_value(1e-300, 0.5, 0.8) < 1e-100

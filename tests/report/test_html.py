@@ -214,23 +214,32 @@ def test_colours_are_those_of_the_displays():
         assert color.lower() in sheet
 
 
-def test_the_summary_says_how_far_off_for_whom_and_what_to_do(report):
+def test_the_summary_says_how_far_off_for_whom_and_how_sure(report):
     worst = replace(report.subgroups[0], predicted=0.2, observed=0.6, low=0.5, high=0.7)
     said = summary(replace(report, subgroups=[worst]))
     assert f"off by {100 * report.reliability[0].ece:.1f} percentage points" in said["How far off"]
     assert worst.rule in said["For whom"]
+    assert said["How sure"] == f"Real. {report.verdict.certainty.meaning}"
     after = report.method(report.verdict.recommended).scores["brier"].value
-    assert f"{after:.3f}" in said["What to do"]
+    assert f"{after:.4f}" in report.verdict.meaning
 
 
 def test_the_summary_of_too_few_items_claims_nothing(tiny):
-    assert list(summary(tiny)) == ["What to do"]
-    assert f"{tiny.verdict.n_needed:,} labelled items" in summary(tiny)["What to do"]
+    assert list(summary(tiny)) == ["How sure"]
+    wanted = tiny.verdict.certainty.items_to_settle
+    assert f"About {wanted:,} items would settle it" in summary(tiny)["How sure"]
+
+
+def test_a_void_advice_claims_nothing(report):
+    void = replace(report, verdict=replace(report.verdict, verdict="collect more data", void=True))
+    assert list(summary(void)) == ["How sure"]
+    assert "Settle the warning first" in Page(void.to_html()).sections["verdict"]
+    assert "uncalibrated" not in void.text().split("The numbers:")[0]
 
 
 def test_a_warning_is_what_the_page_begins_with(tiny):
     shown = Page(tiny.to_html()).sections["verdict"]
-    assert " ".join(shown.split()).startswith(f"Warning: {tiny.warnings[0]} Verdict")
+    assert " ".join(shown.split()).startswith(f"Warning: {tiny.warnings[0]} What to do now")
 
 
 def test_no_line_is_drawn_where_nothing_was_measured(report):

@@ -24,7 +24,7 @@ def test_round_trip(which, request, tmp_path):
 
 def test_another_format_is_refused(tiny):
     data = tiny.to_dict() | {"format": 99}
-    with pytest.raises(ValueError, match="format 1: its 'format' is 99"):
+    with pytest.raises(ValueError, match="format 2: its 'format' is 99"):
         Report.from_json(json.dumps(data))
 
 

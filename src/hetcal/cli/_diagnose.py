@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hetcal.tables.labelled_table import LabelledTable
 
 _REPORT = "report.html"
+_WORTHWHILE = 0.02
 _OURS = b'name="generator" content="hetcal"'
 
 
@@ -39,6 +40,15 @@ def diagnose(
             help="What mistakes cost: 'fp=1,fn=10' for two classes, or 'truth:decision=cost,...'.",
         ),
     ] = None,
+    worthwhile: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0.0001,
+            max=0.9999,
+            help="The smallest gain that matters, as a share of the Brier score.",
+        ),
+    ] = _WORTHWHILE,
     learning_curve: Annotated[
         bool,
         options.flag(
@@ -56,6 +66,9 @@ def diagnose(
         ),
     ] = None,
     json: options.JsonFile = None,
+    verbose: Annotated[
+        bool, options.flag("--verbose", "Print the numbers behind the verdict.", options.OUTPUT)
+    ] = False,
     drawing: options.Drawing,
     reading: options.Reading,
     jobs: options.Jobs = None,
@@ -63,7 +76,8 @@ def diagnose(
 ) -> None:
     """Find out whether a model's probabilities are right, for whom they are not, and what to do.
 
-    The verdict is printed; report.html holds everything and opens in any browser.
+    Printed are what to do now and how sure it is; report.html holds everything and opens in any
+    browser.
 
     Example: hetcal diagnose loans.csv --label outcome --proba 'p_*'
     """
@@ -89,23 +103,33 @@ def diagnose(
             costs=costs,
             learning_curve=learning_curve,
             name=inputs.stem_of(table),
+            worthwhile=worthwhile,
             random_state=drawing.seed,
             n_jobs=jobs or inputs.n_cores(),
             progress=lambda done, total, what: say(what.capitalize(), done / total),
             **new,
         )
-    words = inputs.arguments_of(columns)
+    words: list[str] = []
     for option, value in {"--test": test, "--cost": cost}.items():
         words += [] if value is None else [option, value]
     words += [*inputs.arguments_of(drawing), *inputs.arguments_of(reading)]
     words += ["--learning-curve"] if learning_curve else []
+    words += [] if worthwhile == _WORTHWHILE else ["--worthwhile", str(worthwhile)]
+
+    def again(columns: options.ReportColumns) -> str:
+        return inputs.command_line("diagnose", table, *inputs.arguments_of(columns), *words)
+
     # The same rows, where only some of them are used.
     drawn = options.Drawing() if labelled.drawn is None else drawing
-    following = _commands_to_copy(report, table, columns, reading, drawn)
+    title, following = "Do this", _commands_to_copy(report, table, columns, reading, drawn)
+    if following is None:
+        groups = report.verdict.belong_together
+        title = _when_to_ask_again(report, _with_empty_values(groups, labelled))
+        following = again(replace(columns, groups=",".join(groups)) if groups else columns)
     report = replace(
         _with_places(report, labelled, new_rows),
-        command=inputs.command_line("diagnose", table, *words),
-        verdict=replace(report.verdict, command=following),
+        command=again(columns),
+        verdict=replace(report.verdict, command=following, command_title=title),
         notes=list(labelled.notes),
     )
     report.to_html(target)
@@ -114,7 +138,7 @@ def diagnose(
     elif json is not None:
         report.to_json(json)
     if not to_stdout:
-        _show(report, target, json, quiet=quiet)
+        _show(report, target, json, quiet=quiet, verbose=verbose)
 
 
 def _introduce(labelled: LabelledTable) -> None:
@@ -224,6 +248,28 @@ def _commands_to_copy(
     return f"{fit}\n{inputs.apply_command(file, table, reading, new='NEW')}"
 
 
+def _with_empty_values(names: list[str], labelled: LabelledTable) -> list[str]:
+    """Return the columns in which a value is missing: as groups they must be filled in first."""
+    import pandas as pd
+
+    features = pd.DataFrame() if labelled.X is None else labelled.X
+    known = labelled.other_columns | {name: features[name] for name in names if name in features}
+    return [name for name in names if name in known and pd.isna(known[name]).any()]
+
+
+def _when_to_ask_again(report: Report, empty: list[str]) -> str:
+    """Return when to diagnose once more, where nothing is to be fitted."""
+    verdict = report.verdict
+    if verdict.belong_together:
+        filled = f", when the empty values of {' and '.join(empty)} are filled in" if empty else ""
+        return f"Do this first{filled}"
+    if verdict.verdict == "leave it":
+        return "Nothing to run now. When there are new labelled rows"
+    if verdict.void:
+        return "When the warning is settled"
+    return "When there are more labelled rows"
+
+
 def _checked_target(out: Path | None, folder: Path) -> Path:
     """Return where the report goes; what is not ours is not replaced unasked."""
     if out is not None:
@@ -245,7 +291,7 @@ def _check_folder(path: str | None) -> None:
         check_target(path, overwrite=True)
 
 
-def _show(report: Report, target: Path, json: str | None, *, quiet: bool) -> None:
+def _show(report: Report, target: Path, json: str | None, *, quiet: bool, verbose: bool) -> None:
     from hetcal.report import text
 
     console = results()
@@ -259,18 +305,21 @@ def _show(report: Report, target: Path, json: str | None, *, quiet: bool) -> Non
         lines([f"Verdict: {report.verdict.verdict}", f"Report: {target}"])
         return
     verdict = text.verdict_lines(report, width)
+    warned = set(text.warning_lines(report, width)) - {""}
     console.print()
     lines(verdict[:1], "bold")
-    lines(verdict[1:])
-    if report.comparison:
+    for line in verdict[1:]:
+        lines([line], "yellow" if line in warned else None)
+    compared = text.comparison_lines(report)
+    if compared:
         console.print()
-        lines(text.comparison_lines(report))
+        lines(compared)
     more = text.subgroup_lines(report, width) + text.test_lines(report)
     more += text.support_lines(report)
     if more:
         lines(more)
-    if report.warnings:
-        lines(text.warning_lines(report, width), "yellow")
+    if verbose:
+        lines(text.reason_lines(report, width))
     written = [f"Report: {target}"] + ([] if json is None else [f"Numbers: {json}"])
     console.print()
     lines(written, "bold")

@@ -1,6 +1,7 @@
 """Advice: what each method would bring on the user's own data, and what to do."""
 
 from hetcal.diagnosis.advise import Advice, advise
+from hetcal.diagnosis.certainty import Certainty
 from hetcal.diagnosis.checks import AdviceWarning
 from hetcal.diagnosis.comparison import Comparison, compare
 from hetcal.diagnosis.cross_validation import CrossValidated, cross_validated
@@ -30,6 +31,7 @@ __all__ = [
     "VERDICTS",
     "Advice",
     "AdviceWarning",
+    "Certainty",
     "Comparison",
     "CrossValidated",
     "LearningCurve",

@@ -14,23 +14,28 @@ from hetcal._typing import Rows
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis import checks, render
+from hetcal.diagnosis.certainty import Certainty, certainty_of, simulated_detectable
 from hetcal.diagnosis.checks import AdviceWarning
-from hetcal.diagnosis.inputs import NewItems, calibration_items, new_items, numbered_columns
-from hetcal.diagnosis.measurements import N_STEPS, Measurements, measure
+from hetcal.diagnosis.inputs import (
+    NewItems,
+    calibration_items,
+    check_worthwhile,
+    new_items,
+    numbered_columns,
+)
+from hetcal.diagnosis.measurements import N_STEPS, Gain, Measurements, measure
 from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
 from hetcal.diagnosis.reuse import check_given_hybrid
-from hetcal.diagnosis.sample_size import enough_items, items_needed
-from hetcal.diagnosis.snippet import AS_IT_IS, HYBRID, RETRAINED, recommended_call
+from hetcal.diagnosis.sample_size import items_to_start
+from hetcal.diagnosis.snippet import recommended_call
 from hetcal.diagnosis.steps import Progress, Steps
 from hetcal.diagnosis.verdicts import (
+    AS_IT_IS,
     COLLECT_MORE,
-    GO_LOCAL,
+    HYBRID,
     LEAST_GAIN,
-    LOCAL_LEVEL,
-    RETRAIN,
-    SURE_ERRORS,
-    Answer,
-    Case,
+    State,
+    best_action,
     decide,
     too_little_to_start,
 )
@@ -42,48 +47,57 @@ _NEXT_TO_NOTHING = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """A verdict and its evidence; ``print(advice)`` says it in words.
+    """What to do now, how sure it is that something is hidden, and the evidence.
+
+    ``print(advice)`` says it in words.
 
     Attributes
     ----------
     verdict : str
-        One of :data:`hetcal.diagnosis.VERDICTS`.
+        What to do now, in a word: one of :data:`hetcal.diagnosis.VERDICTS`.
+    recommended : str
+        What the call uses: "hybrid", the name of a global map, or "uncalibrated".
     call : str
         Code to copy; it leaves the probabilities to use in ``q_new``.
+    retraining_call : str or None
+        Code that trains a new model on the features, where the verdict is to retrain; the call is
+        what to do until then.
+    expected_gain : Gain or None
+        What the recommended action gains in Brier score over the probabilities as they are, with
+        its 95 % interval; None where nothing is done or nothing was measured.
+    certainty : Certainty
+        Whether something is hidden (``state``: "real", "not found", "open"), how large it must be
+        to be found in so many items (``detectable``), and how many would settle it
+        (``items_to_settle``).
     warnings : tuple of AdviceWarning
         What may make the calibration items misleading; each has a ``code`` and a ``text``.
-    global_map, local : {"yes", "no", "unsure"}
-        Whether each repair pays; the verdict follows from them.
     n_items : int
         Calibration items (those with a positive weight).
-    n_needed : int or None
-        About how many items would settle what is unsure, at most a million or twice as many as
-        there are; None where nothing is, or where a warning must be settled first.
+    share : float
+        The smallest gain that matters, as a share of the Brier score.
     worthwhile : float
-        The smallest gain of a global map, in Brier score, that matters.
+        The smallest gain over the probabilities as they are, in Brier score, that matters.
+    worthwhile_locally : float
+        The smallest further gain that matters: the same share of what the best map leaves.
     evidence : Measurements or None
         Every number; None where there were too few items to measure anything.
     prior_shift : PriorShift or None
         Class frequencies of the new data, where ``y_proba_new`` was passed.
-    recommended : str
-        What the call uses: "hybrid"; "forest" or "boosting", trained on the features alone; the
-        name of a global map; or "uncalibrated".
-    worthwhile_locally : float
-        The smallest further gain that matters: the same share of what the best map leaves.
     """
 
     verdict: str
+    recommended: str
     call: str
+    certainty: Certainty
     warnings: tuple[AdviceWarning, ...]
-    global_map: Answer
-    local: Answer
     n_items: int
-    n_needed: int | None
+    share: float
     worthwhile: float
-    evidence: Measurements | None = field(repr=False)
-    prior_shift: PriorShift | None = field(repr=False, default=None)
-    recommended: str = AS_IT_IS
     worthwhile_locally: float = float("nan")
+    expected_gain: Gain | None = None
+    retraining_call: str | None = field(repr=False, default=None)
+    evidence: Measurements | None = field(repr=False, default=None)
+    prior_shift: PriorShift | None = field(repr=False, default=None)
 
     @property
     def known_evidence(self) -> Measurements:
@@ -98,14 +112,15 @@ class Advice:
 
         Where the new data have another class balance, it is not about them.
         """
-        e = self.evidence
-        if e is None:
+        if self.evidence is None:
             return float("nan")
-        if self.recommended == HYBRID:
-            return e.hybrid_brier
-        if self.recommended in RETRAINED:
-            return e.retrained_brier
-        return e.brier if self.recommended == AS_IT_IS else e.best_map_brier
+        gain = 0.0 if self.expected_gain is None else self.expected_gain.value
+        return self.evidence.brier - gain
+
+    @property
+    def is_void(self) -> bool:
+        """Whether a warning must be settled before anything can be recommended."""
+        return any(warning.voids for warning in self.warnings)
 
     @property
     def subgroups(self) -> pd.DataFrame:
@@ -152,9 +167,11 @@ def advise(
 ) -> Advice:
     """Say what to do with a classifier's probabilities, and show the numbers behind it.
 
-    The verdict is one of "leave it", "global map is enough", "go local", "retrain instead" and
-    "collect more data". All gains are differences of Brier scores of out-of-sample predictions:
-    nothing that is said about an item has used its label.
+    Two questions are answered. What to do now: the repair with the lowest expected loss (the
+    hybrid, a global map, none), what it should gain, and code for it. How sure is it that something
+    is hidden behind the probabilities: real, not found or open, what so many items would have
+    shown, and how many would settle it. All gains are differences of Brier scores of out-of-sample
+    predictions: nothing that is said about an item has used its label.
 
     Parameters
     ----------
@@ -169,8 +186,9 @@ progress
         The classifier's output on items without labels, of the same kind: their class balance is
         estimated, and corrected for where it differs.
     worthwhile : float, default=0.02
-        The smallest gain that matters, as a share of the Brier score. Smaller values ask for more
-        data before "leave it" can be said.
+        The smallest gain that matters, as a share of the Brier score; a smaller one is recommended
+        only where it is sure (three standard errors). Smaller values ask for more data before
+        "leave it" can be said.
     hybrid : HybridCalibrator, optional
         One that was fitted to the same items already, to save the time of another fit.
 
@@ -186,6 +204,8 @@ progress
     >>> advice = hetcal.advise(data.X, data.y, y_proba=data.y_proba)
     >>> advice.verdict
     'go local'
+    >>> print(advice.certainty.state)
+    real
     >>> print(advice.call)
     import hetcal
     <BLANKLINE>
@@ -193,18 +213,14 @@ progress
     calibrator.fit(X, y, y_proba=y_proba)
     q_new = calibrator.predict_proba(X_new, y_proba=y_proba_new)
     """
-    if not 0 < worthwhile < 1:
-        raise ValueError(
-            f"advise: worthwhile must lie between 0 and 1, both excluded; got {worthwhile!r}. "
-            "Pass 0.02 for 2 % of the Brier score."
-        )
+    worthwhile = check_worthwhile("advise", worthwhile)
     everyone = calibration_items(
         "advise", X, y, y_proba, logits, classes, sample_weight, groups, need_features=True
     )
     items = everyone.with_positive_weight()
     related = numbered_columns("advise", identifiers, everyone)
     check_given_hybrid(hybrid, items, everyone)
-    steps = Steps(progress, N_STEPS)
+    steps = Steps(progress, N_STEPS + 1)
     advice = advise_on(
         items,
         new=new_items("advise", items, "new", X_new, y_proba_new, logits_new),
@@ -247,43 +263,77 @@ def advise_on(
     shift = None
     if new is not None:
         shift = measure_prior_shift(items, new.output, X_new=new.X, random_state=random_state)
-    return judged(items, evidence, shift, worthwhile, classes_given=classes_given)
+    begin("simulating what would have been found")
+    detectable = simulated_detectable(items, random_state)
+    return judged(items, evidence, detectable, shift, worthwhile, classes_given=classes_given)
 
 
 def judged(
     items: CalibrationSet,
     evidence: Measurements,
+    detectable: float,
     shift: PriorShift | None,
     worthwhile: float,
     *,
     classes_given: bool,
 ) -> Advice:
-    """Return the verdict that follows from the evidence, with its call and its warnings."""
+    """Return the two answers that follow from the evidence, with code and warnings."""
     matters = max(worthwhile * evidence.brier, LEAST_GAIN)
-    global_map = Case(
-        evidence.global_p_value, evidence.global_gain.less(1.0), evidence.global_most, matters
-    ).answer
     # What a global map repairs does not count here: the scale is what it leaves.
     matters_locally = max(worthwhile * evidence.reference_brier, LEAST_GAIN)
-    local = Case(
-        evidence.local_p_value,
-        evidence.local_gain.low,
-        evidence.local_most,
-        matters_locally,
-        rising=evidence.doubling_gain.low > 0,
-        level=LOCAL_LEVEL,
-        sure=evidence.local_gain.value >= matters_locally
-        and evidence.local_gain.less(SURE_ERRORS) > 0,
-        tested=evidence.local_tested,
-    ).answer
-    retraining_wins = (
-        evidence.retraining_gain.low > 0
-        and evidence.retraining_gain.value >= matters_locally
-        and evidence.model_gain.value
-        < max(matters_locally, _NEXT_TO_NOTHING * evidence.retraining_gain.value)
+    retraining_wins = _retraining_wins(evidence, matters_locally)
+    warnings = _warnings(items, evidence, shift, still_needed=not retraining_wins)
+    void = any(warning.voids for warning in warnings)
+    action = AS_IT_IS
+    if not void:  # else whatever was gained here says nothing about new items
+        action = best_action(
+            evidence.best_map,
+            evidence.global_gain,
+            evidence.local_gain,
+            evidence.hybrid_gain,
+            matters=(matters, matters_locally),
+            caution=evidence.hybrid.caution,
+        )
+    certainty = certainty_of(items, evidence, detectable, matters_locally, void=void)
+    retraining_wins = retraining_wins and not void
+    options: dict[str, Any] = {"shift": shift, "classes_given": classes_given}
+    return Advice(
+        verdict=decide(action, certainty.state, retraining_wins=retraining_wins),
+        recommended=action,
+        call=recommended_call(action, items, **options),
+        certainty=certainty,
+        warnings=warnings,
+        n_items=items.n_items,
+        share=worthwhile,
+        worthwhile=matters,
+        worthwhile_locally=matters_locally,
+        expected_gain=_expected_gain(action, evidence),
+        retraining_call=recommended_call(evidence.best_retrained, items, **options)
+        if retraining_wins
+        else None,
+        evidence=evidence,
+        prior_shift=shift,
     )
+
+
+def _expected_gain(action: str, evidence: Measurements) -> Gain | None:
+    if action == AS_IT_IS:
+        return None
+    return evidence.hybrid_gain if action == HYBRID else evidence.global_gain
+
+
+def _retraining_wins(evidence: Measurements, matters: float) -> bool:
+    """Return whether a model on the features is better, and the old one adds next to nothing."""
+    gain = evidence.retraining_gain
+    next_to_nothing = max(matters, _NEXT_TO_NOTHING * gain.value)
+    return gain.low > 0 and gain.value >= matters and evidence.model_gain.value < next_to_nothing
+
+
+def _warnings(
+    items: CalibrationSet, evidence: Measurements, shift: PriorShift | None, *, still_needed: bool
+) -> tuple[AdviceWarning, ...]:
     found = [
-        checks.check_column_order(items, still_needed=not retraining_wins),
+        checks.check_column_order(items, still_needed=still_needed),
         checks.check_unseen_classes(items, shift),
         checks.check_repeated_rows(items),
         checks.check_dependence(evidence.dependence),
@@ -292,42 +342,7 @@ def judged(
         checks.check_errors(items),
         None if shift is None else checks.check_class_balance(shift, items),
     ]
-    warnings = tuple(warning for warning in found if warning is not None)
-    void = any(warning.voids for warning in warnings)
-    if void:  # whatever was gained here says nothing about new items
-        global_map = local = Answer.UNSURE
-    verdict = decide(global_map, local, retraining_wins=retraining_wins and not void)
-    recommended = _recommended(verdict, evidence, global_map, worthwhile)
-    n_needed = None
-    if verdict == COLLECT_MORE and not void:
-        n_needed = items_needed(items, evidence, global_map, local, worthwhile)
-    return Advice(
-        verdict,
-        recommended_call(recommended, items, shift=shift, classes_given=classes_given),
-        warnings,
-        global_map,
-        local,
-        items.n_items,
-        n_needed,
-        matters,
-        evidence,
-        shift,
-        recommended,
-        matters_locally,
-    )
-
-
-def _recommended(
-    verdict: str, evidence: Measurements, global_map: Answer, worthwhile: float
-) -> str:
-    """Return what to use: of models that are trained anew the best one, not just any."""
-    if verdict == GO_LOCAL:
-        return HYBRID
-    if verdict == RETRAIN:
-        better = evidence.hybrid_over_retrained
-        clearly = better.low > 0 and better.value >= worthwhile * evidence.retrained_brier
-        return HYBRID if clearly else evidence.best_retrained
-    return evidence.best_map if global_map is Answer.YES else AS_IT_IS
+    return tuple(warning for warning in found if warning is not None)
 
 
 def _nothing_to_say(
@@ -343,13 +358,12 @@ def _nothing_to_say(
     )
     unseen = checks.check_unseen_classes(items)
     return Advice(
-        COLLECT_MORE,
-        recommended_call(AS_IT_IS, items, shift=None, classes_given=classes_given),
-        (few,) if unseen is None else (few, unseen),
-        Answer.UNSURE,
-        Answer.UNSURE,
-        items.n_items,
-        enough_items(items, worthwhile),
-        worthwhile * brier,
-        None,
+        verdict=COLLECT_MORE,
+        recommended=AS_IT_IS,
+        call=recommended_call(AS_IT_IS, items, shift=None, classes_given=classes_given),
+        certainty=Certainty(State.OPEN, items_to_settle=items_to_start(items, worthwhile)),
+        warnings=(few,) if unseen is None else (few, unseen),
+        n_items=items.n_items,
+        share=worthwhile,
+        worthwhile=worthwhile * brier,
     )

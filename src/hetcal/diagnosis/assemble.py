@@ -16,7 +16,6 @@ from hetcal.diagnosis.findings import Findings
 from hetcal.diagnosis.inputs import Request
 from hetcal.diagnosis.learning_curves import curve_of
 from hetcal.diagnosis.predictions import Compared
-from hetcal.diagnosis.snippet import RETRAINED
 from hetcal.diagnosis.splits import make_splits
 
 
@@ -94,21 +93,24 @@ def _verdict(advice: Advice) -> findings.Verdict:
     figures = [
         findings.read(findings.Figure, row, name=row["evidence"]) for row in said["evidence"]
     ]
+    gain, evidence = said["expected_gain"], advice.evidence
+    related = None if evidence is None else evidence.dependence
     return findings.Verdict(
         verdict=advice.verdict,
         meaning=said["meaning"],
-        reasons=list(said["reasons"]),
+        certainty=findings.Certainty(**said["certainty"]),
+        reasons=said["reasons"],
         call=advice.call,
-        recommended=_method_of(advice.recommended),
+        retraining_call=advice.retraining_call,
+        recommended=advice.recommended,
         best_map=said["best_map"],
-        n_needed=advice.n_needed,
+        expected_gain=None
+        if gain is None
+        else findings.Figure("expected_gain", **gain, p_value=None, meaning="expected gain"),
+        void=advice.is_void,
+        belong_together=[] if related is None else list(related.columns),
         evidence=figures,
     )
-
-
-def _method_of(recommended: str) -> str:
-    """Return the row of the comparison that the advice recommends."""
-    return f"{recommended} on X" if recommended in RETRAINED else recommended
 
 
 def too_few(advice: Advice, items: CalibrationSet, name: str) -> Findings:

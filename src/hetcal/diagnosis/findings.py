@@ -47,17 +47,42 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Certainty:
+    """Whether something is hidden; see :class:`hetcal.diagnosis.Certainty`.
+
+    ``detectable`` and its share of the Brier score are None where nothing would have been found.
+    """
+
+    state: str
+    meaning: str
+    p_value: float | None = None
+    detectable: float | None = None
+    detectable_share: float | None = None
+    items_to_settle: int | None = None
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """What to do, why, and the call and command to copy."""
+    """What to do now, how sure it is, the call and command to copy, and the numbers behind it.
+
+    ``void`` where a warning must be settled first; ``belong_together`` names columns whose equal
+    values belong together, where ``groups`` does not say so; ``command_title`` says what the
+    command is for.
+    """
 
     verdict: str
     meaning: str
+    certainty: Certainty
     reasons: list[str]
     call: str
     command: str | None = None
+    command_title: str = "Do this"
+    retraining_call: str | None = None
     recommended: str = "uncalibrated"
     best_map: str | None = None
-    n_needed: int | None = None
+    expected_gain: Figure | None = None
+    void: bool = False
+    belong_together: list[str] = field(default_factory=list)
     evidence: list[Figure] = field(default_factory=list)
 
 

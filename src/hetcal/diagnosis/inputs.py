@@ -158,6 +158,8 @@ class Request:
         Their ranks in time.
     identifiers : dict
         Numbered values of columns that are no features, by name.
+    worthwhile : float
+        The smallest gain that matters, as a share of the Brier score.
     """
 
     items: CalibrationSet
@@ -170,8 +172,19 @@ class Request:
     classes_given: bool
     learning_curve: bool
     name: str
+    worthwhile: float
     random_state: int
     n_jobs: int | None
+
+
+def check_worthwhile(caller: str, share: float) -> float:
+    """Return the smallest gain that matters, as a share of the Brier score."""
+    if not 0 < share < 1:
+        raise ValueError(
+            f"{caller}: worthwhile must lie between 0 and 1, both excluded; got {share!r}. "
+            "Pass 0.02 for 2 % of the Brier score."
+        )
+    return float(share)
 
 
 def numbered_columns(caller: str, columns: Any, items: CalibrationSet) -> dict[str, Rows]:

@@ -1,16 +1,4 @@
-r"""The numbers behind the advice: out-of-sample gains, what is hidden, and how much could be.
-
-For predictions :math:`q` that may be improved in a direction :math:`d` found without the item,
-with residuals :math:`r_i = e_{y_i} - q_i`, the Brier score of :math:`q + a d` improves by
-:math:`(2 a \sum r_i \cdot d_i - a^2 \sum |d_i|^2) / n`, which is at most
-
-.. math:: \frac{(\sum r_i \cdot d_i)^2}{n \sum |d_i|^2} = z^2 u, \qquad
-          u = \frac{\operatorname{Var}(\sum r_i \cdot d_i)}{n \sum |d_i|^2} .
-
-If nothing is wrong, z is about standard normal. So :math:`(\max(z, 0) + 1.645)^2 u` is the largest
-gain that the data do not rule out (95 %, one-sided), and u, about the Brier score over n, says how
-fine the data can see.
-"""
+"""The numbers behind the advice: out-of-sample gains, and what is hidden."""
 
 from __future__ import annotations
 
@@ -21,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 
 from hetcal._exceptions import HetcalWarning
 from hetcal._typing import Matrix, Rows
@@ -33,47 +20,13 @@ from hetcal.diagnosis.dependence import Dependence, find_dependence
 from hetcal.diagnosis.splits import nested_parts
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.heterogeneity.average_test import average_p_value
-from hetcal.heterogeneity.functions_of_p import fit_global
 from hetcal.heterogeneity.subgroups import COLUMNS, subgroups_of
 from hetcal.metrics.gains import Gain
 from hetcal.metrics.scores import brier_losses
 
-ONE_SIDED_95 = 1.645
 N_STEPS = 7
 _HETEROGENEITY_ITEMS = 200_000  # more are not needed to see any gain that matters
 _RULE_FEATURES = 200  # rules over more columns (pixels, say) take long and cannot be read
-
-
-@dataclass(frozen=True)
-class Potential:
-    """What could be gained in a direction: z^2 u, see the module."""
-
-    z: float
-    unit: float
-
-    @classmethod
-    def towards(cls, direction: Matrix, of: Matrix, items: CalibrationSet) -> Potential:
-        """Measure the direction from the predictions ``of``, which the labels are drawn from."""
-        weight = items.weights / items.weights.mean()
-        terms, variances = _score_terms(items.onehot - of, direction, of, weight)
-        if items.groups is not None:
-            terms = np.bincount(items.groups, terms).astype(np.float64)
-        # Probabilities of exactly 0 and 1 announce no variance at all; the terms show it then.
-        variance = max(float(variances.sum()), float((terms**2).sum()))
-        squares = float(weight @ (direction**2).sum(axis=1))
-        if variance == 0 or squares == 0:
-            return cls(0.0, float(brier_losses(of, items.codes) @ weight) / items.n_items**2)
-        return cls(float(terms.sum()) / variance**0.5, variance / squares / items.n_items)
-
-    @classmethod
-    def of_test(cls, p_value: float, unit: float) -> Potential:
-        """Take z from a test, which knows what it has fitted; the plain z does not."""
-        return cls(float(-ndtri(np.clip(p_value, 1e-300, 0.999))), unit)
-
-    @property
-    def most(self) -> float:
-        """The largest gain that the data do not rule out."""
-        return (max(self.z, 0.0) + ONE_SIDED_95) ** 2 * self.unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +56,6 @@ class Measurements:
         The two parts of hidden heterogeneity, and the standard error of their sum.
     global_p_value, local_p_value : float
         That the probabilities are calibrated on average; that a global map repairs everything.
-    global_most, local_most : float
-        The largest gains that the data do not rule out (95 %, one-sided). A direction shows only
-        what a forest finds, which of many classes is little: with more than two, locally what the
-        hybrid itself may gain counts too, what a forest that is still learning may reach with twice
-        as many items, and that many classes need many items.
-    local_tested : float
-        The largest local gain that the test of hidden heterogeneity leaves, or that was measured.
-    global_unit, local_unit : float
-        How fine the data can see; see the module.
     reliance_on_model : float
         As in :class:`hetcal.HybridCalibrator`.
     best_retrained : {"forest", "boosting"}
@@ -149,11 +93,6 @@ class Measurements:
     hh_standard_error: float
     global_p_value: float
     local_p_value: float
-    global_most: float
-    local_most: float
-    local_tested: float
-    global_unit: float
-    local_unit: float
     reliance_on_model: float
     best_retrained: str
     retrained: Matrix
@@ -200,7 +139,6 @@ def measure(
     # With few items a map may be worse than none: what comes after must beat both.
     mapping_pays = _mean(mapped_loss, items) < _mean(loss, items)
     reference_loss = mapped_loss if mapping_pays else loss
-    flexible, overall, global_p_value = _right_on_average(items, random_state)
 
     begin("fitting the hybrid")
     fitted = _fitted_hybrid(items, random_state, n_jobs) if hybrid is None else hybrid
@@ -219,49 +157,29 @@ def measure(
 
     begin("looking for hidden heterogeneity")
     hidden, hidden_rows = _hidden_heterogeneity(items, random_state, n_jobs)
-    unit = Potential.towards(voted - flexible, flexible, items).unit
-    local = Potential.of_test(hidden.p_value_, unit * (items.n_items / hidden_rows.shape[0]))
 
     begin("naming sub-populations")
     found = _subgroups(items, random_state)
 
     begin("weighing the evidence")
-    local_gain = Gain.between(reference_loss, blend_loss, items)
-    global_gain = Gain.between(loss, mapped_loss, items)
-    local_tested = max(local.most, local_gain.value)
     voted_loss = brier_losses(voted, codes)
-    doubling_gain = Gain.between(brier_losses(from_half, codes), voted_loss, items)
-    head_start = _mean(reference_loss, items) - _mean(voted_loss, items)
-    further_bounds = [_finest(items, _mean(reference_loss, items))]
-    if items.classes.shape[0] > 2:
-        # With two classes the test sees what is hidden sooner than the hybrid's own gain does, and
-        # its bound holds (benchmarks/advice.py); of many classes it misses much.
-        further_bounds += [
-            local_gain.less(-ONE_SIDED_95),
-            _within_reach(doubling_gain, head_start),
-        ]
     return Measurements(
         brier=_mean(loss, items),
         best_map_brier=_mean(mapped_loss, items),
         reference_brier=_mean(reference_loss, items),
         best_map=candidates.GLOBAL_MAP,
-        global_gain=global_gain,
-        local_gain=local_gain,
+        global_gain=Gain.between(loss, mapped_loss, items),
+        local_gain=Gain.between(reference_loss, blend_loss, items),
         retraining_gain=Gain.between(reference_loss, retrained_loss, items),
         hybrid_gain=Gain.between(loss, blend_loss, items),
         hybrid_over_retrained=Gain.between(retrained_loss, blend_loss, items),
         model_gain=Gain.between(brier_losses(alone["forest"], codes), voted_loss, items),
-        doubling_gain=doubling_gain,
+        doubling_gain=Gain.between(brier_losses(from_half, codes), voted_loss, items),
         hh_global=hidden.hh_global_mean_,
         hh_local=hidden.hh_local_mean_,
         hh_standard_error=hidden.standard_error_,
-        global_p_value=global_p_value,
+        global_p_value=average_p_value(items, [random_state, 2]),
         local_p_value=hidden.p_value_,
-        global_most=min(max(overall.most, global_gain.value), _mean(loss, items)),
-        local_tested=local_tested,
-        local_most=min(max(local_tested, *further_bounds), _mean(reference_loss, items)),
-        global_unit=overall.unit,
-        local_unit=local.unit,
         reliance_on_model=float(fitted.reliance_on_model_),
         best_retrained=best_retrained,
         retrained=retrained,
@@ -275,47 +193,6 @@ def measure(
         hidden_rows=hidden_rows,
         dependence=dependence,
     )
-
-
-def _within_reach(doubling_gain: Gain, head_start: float) -> float:
-    """Return what a forest that is still learning may gain with twice as many items.
-
-    Its gain from the second half counts from where it stands, mostly behind the best map: what it
-    has to make good first is no gain.
-    """
-    return head_start + doubling_gain.high if doubling_gain.low > 0 else 0.0
-
-
-def _finest(items: CalibrationSet, brier: float) -> float:
-    """Return the smallest gain that so many items of so many classes can rule out.
-
-    The usual unit, the Brier score over n, is one of two classes. Of more, what is hidden may
-    differ with the class that is announced, and each pair is left with its part of the items.
-    """
-    return ONE_SIDED_95**2 * class_pairs(items) * brier / items.n_items
-
-
-def class_pairs(items: CalibrationSet) -> float:
-    """Return half the number of classes; they count by their frequencies, so rare ones hardly."""
-    frequencies = np.bincount(items.codes, items.weights) / items.weights.sum()
-    return 0.5 / float(frequencies @ frequencies)
-
-
-def _right_on_average(items: CalibrationSet, random_state: int) -> tuple[Matrix, Potential, float]:
-    """Test that the probabilities are right on average.
-
-    Returns
-    -------
-    mapped : ndarray of shape (n, K)
-        The best global map.
-    potential : Potential
-        What a global map could gain.
-    p_value : float
-    """
-    mapped = fit_global(items).proba
-    p_value = average_p_value(items, [random_state, 2])
-    unit = Potential.towards(mapped - items.proba, items.proba, items).unit
-    return mapped, Potential.of_test(p_value, unit), p_value
 
 
 def _fitted_hybrid(
@@ -365,16 +242,6 @@ def _hidden_heterogeneity(
         n_jobs=n_jobs,
     )
     return hidden.fit_set(items.take(rows)), rows
-
-
-def _score_terms(
-    residuals: Matrix, direction: Matrix, of: Matrix, weight: Matrix
-) -> tuple[Matrix, Matrix]:
-    """Return each item's term of the score statistic, and its variance under ``of``."""
-    terms = weight * np.einsum("ij,ij->i", residuals, direction)
-    mean = np.einsum("ij,ij->i", of, direction)
-    variances = weight**2 * (np.einsum("ij,ij,ij->i", of, direction, direction) - mean**2)
-    return terms, np.maximum(variances, 0.0)
 
 
 def _mean(loss: Matrix, items: CalibrationSet) -> float:

@@ -24,12 +24,10 @@ from hetcal.diagnosis.predictions import (
 from hetcal.diagnosis.steps import Progress, Steps
 from hetcal.diagnosis.test_scores import with_test_scores
 
-_WORTHWHILE = 0.02
-
 
 def find(request: Request, progress: Progress | None) -> Findings:
     """Return what a diagnosis finds out."""
-    steps = Steps(progress, N_STEPS + 2 + int(request.learning_curve))
+    steps = Steps(progress, N_STEPS + 3 + int(request.learning_curve))
     items, seed = request.items, request.random_state
     splits = None if request.moment is None else forward_splits(request.moment, items.groups)
     caught: list[str] = []
@@ -40,7 +38,7 @@ def find(request: Request, progress: Progress | None) -> Findings:
                 new=request.new,
                 identifiers=request.identifiers,
                 classes_given=request.classes_given,
-                worthwhile=_WORTHWHILE,
+                worthwhile=request.worthwhile,
                 random_state=seed,
                 n_jobs=request.n_jobs,
                 begin=steps.begin,
@@ -70,7 +68,7 @@ def find(request: Request, progress: Progress | None) -> Findings:
         if found.hidden
         else "nothing",
         "random_state": str(seed),
-        "worthwhile": f"{_WORTHWHILE:.0%} of the Brier score",
+        "worthwhile": f"{100 * request.worthwhile:g} % of the Brier score",
     }
     return replace(
         found,
@@ -90,8 +88,15 @@ def _compared(
         return advice, shuffled(items, evidence, seed, n_jobs)
     compared = forward(items, splits, seed, n_jobs)
     evidence = forward_evidence(evidence, compared)
-    shift, given = advice.prior_shift, request.classes_given
-    return judged(items, evidence, shift, _WORTHWHILE, classes_given=given), compared
+    advice = judged(
+        items,
+        evidence,
+        advice.certainty.detectable,
+        advice.prior_shift,
+        request.worthwhile,
+        classes_given=request.classes_given,
+    )
+    return advice, compared
 
 
 @contextmanager

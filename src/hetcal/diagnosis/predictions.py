@@ -138,9 +138,6 @@ def forward_evidence(evidence: Measurements, compared: Compared) -> Measurements
         "hybrid_gain": Gain.between(loss["uncalibrated"], loss["hybrid"], items),
         "global_p_value": _p_value(global_gain),
         "local_p_value": _p_value(local_gain),
-        "global_most": max(global_gain.high, 0.0),
-        "local_most": max(local_gain.high, 0.0),
-        "local_tested": max(local_gain.high, 0.0),
     }
     if retrained:
         best = min(retrained, key=mean)

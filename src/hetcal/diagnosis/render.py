@@ -10,65 +10,52 @@ import pandas as pd
 
 from hetcal.diagnosis.measurements import Gain, Measurements
 from hetcal.diagnosis.sample_size import MOST_ITEMS
-from hetcal.diagnosis.snippet import HYBRID
 from hetcal.diagnosis.verdicts import (
-    COLLECT_MORE,
-    GLOBAL_IS_ENOUGH,
-    GO_LOCAL,
+    AS_IT_IS,
+    HYBRID,
     LEAST_GAIN,
     LEAVE_IT,
-    LOCAL_LEVEL,
+    LEVEL,
     RETRAIN,
     SURE_ERRORS,
-    Answer,
+    State,
 )
 
 if TYPE_CHECKING:
     from hetcal.diagnosis.advise import Advice
 
-_WIDTH = 96
+_WIDTH = 80
 _RULES_SHOWN = 3
 
-_MEANING = {
-    LEAVE_IT: "The probabilities can be used as they are: nothing that was tried could improve "
-    "them by an amount that matters.",
-    GLOBAL_IS_ENOUGH: "One correction for everybody repairs the probabilities; looking at the "
-    "features brings nothing more that matters.",
-    GO_LOCAL: "Items that get the same probability differ, and their features show how: calibrate "
-    "each by items that are like it.",
-    RETRAIN: "A model trained on these very items is better than this one, and this one adds next "
-    "to nothing to it.",
-    COLLECT_MORE: "These items do not settle whether a repair would pay.",
-}
 _VOID = (
-    "Something must be settled before anything can be recommended: read the first warning below."
+    "Settle the first warning before anything else: until then nothing is recommended, and the "
+    "numbers are not to be relied on."
 )
-_LEAVE_IT_HERE = (
-    "The probabilities need no repair for items like these: nothing that was tried could improve "
-    "them by an amount that matters."
+_RETRAIN = (
+    "A model trained on these items alone beats any single map of the old probabilities, and the "
+    "old model adds next to nothing to it: retrain when you can."
 )
-_ANOTHER_BALANCE = (
-    " The new data have another class balance: for them the probabilities need the correction "
-    "below, and every Brier score here is one for the balance of the calibration items."
-)
+_FINER = "Smaller differences, and patterns finer than these, may be there."
 _BETTER_OF_BOTH = "the better of that map and the probabilities as they are"
-_BEST_IS_THE_HYBRID = (
-    " Of such models the hybrid is clearly the best here: it calibrates little and is in fact a "
-    "model trained anew."
-)
 
 
 def report(advice: Advice) -> str:
-    """Return the advice as plain text."""
-    parts = [f"Verdict: {advice.verdict}", *_wrapped(_meaning(advice))]
+    """Return the advice as plain text: two answers, what to type, and the numbers last."""
+    parts = [f"Verdict: {advice.verdict}", *_wrapped(what_to_do(advice))]
     if advice.warnings:
-        parts += ["", "Before you believe it:"]
+        parts += ["", "Warnings:"]
         for warning in advice.warnings:
             parts += _bullet(warning.text)
-    parts += ["", "Why:"]
-    for sentence in _reasons(advice):
-        parts += _bullet(sentence)
-    parts += ["", _expectation(advice), textwrap.indent(advice.call, "    ")]
+    parts += ["", f"How sure: {advice.certainty.state}", *_wrapped(how_sure(advice))]
+    parts += ["", "Until then:" if advice.is_void else "Do this:"]
+    parts += [textwrap.indent(advice.call, "    ")]
+    if advice.retraining_call is not None:
+        parts += ["", "To retrain:", textwrap.indent(advice.retraining_call, "    ")]
+    numbers = reasons(advice)
+    if numbers:
+        parts += ["", "The numbers:"]
+        for sentence in numbers:
+            parts += _bullet(sentence)
     return "\n".join(parts)
 
 
@@ -82,20 +69,29 @@ def table(advice: Advice) -> pd.DataFrame:
 
 def as_dict(advice: Advice) -> dict[str, Any]:
     """Return plain values."""
-    shift = advice.prior_shift
-    found = advice.subgroups
+    shift, gain, sure = advice.prior_shift, advice.expected_gain, advice.certainty
     return {
         "verdict": advice.verdict,
-        "meaning": _meaning(advice),
-        "reasons": _reasons(advice),
+        "meaning": what_to_do(advice),
         "recommended": advice.recommended,
         "call": advice.call,
-        "warnings": [{"code": w.code, "text": w.text} for w in advice.warnings],
-        "global_map": str(advice.global_map),
-        "local": str(advice.local),
+        "retraining_call": advice.retraining_call,
         "expected_brier": _plain(advice.expected_brier),
+        "expected_gain": None
+        if gain is None
+        else {name: _plain(getattr(gain, name)) for name in ("value", "low", "high")},
+        "certainty": {
+            "state": str(sure.state),
+            "meaning": how_sure(advice),
+            "p_value": _plain(sure.p_value),
+            "detectable": _plain(sure.detectable),
+            "detectable_share": _plain(sure.detectable_share),
+            "items_to_settle": sure.items_to_settle,
+        },
+        "reasons": reasons(advice),
+        "warnings": [{"code": w.code, "text": w.text} for w in advice.warnings],
         "n_items": advice.n_items,
-        "n_needed": advice.n_needed,
+        "share": advice.share,
         "worthwhile": advice.worthwhile,
         "worthwhile_locally": _plain(advice.worthwhile_locally),
         "best_map": None if advice.evidence is None else advice.evidence.best_map,
@@ -105,7 +101,7 @@ def as_dict(advice: Advice) -> dict[str, Any]:
         ],
         "subgroups": [
             {str(key): _plain(value) for key, value in row.items()}
-            for row in found.to_dict("records")
+            for row in advice.subgroups.to_dict("records")
         ],
         "prior_shift": None
         if shift is None
@@ -113,116 +109,147 @@ def as_dict(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _meaning(advice: Advice) -> str:
-    if _void(advice):
+# -- the first answer ------------------------------------------------------------------------------
+
+
+def what_to_do(advice: Advice) -> str:
+    """Return what to do now and what it should bring."""
+    if advice.is_void:
         return _VOID
-    corrected = _corrected(advice)
-    left_here = advice.verdict == LEAVE_IT and corrected
-    hybrid_anew = advice.verdict == RETRAIN and advice.recommended == HYBRID
+    sentences = [_action(advice), _expectation(advice)]
+    if advice.verdict == RETRAIN:
+        sentences.append(_RETRAIN)
+    if _corrected(advice):
+        sentences.append(
+            "The new data have another class balance: the code below corrects for it, and every "
+            "Brier score here is one for the balance of the calibration items."
+        )
+    return " ".join(filter(None, sentences))
+
+
+def _action(advice: Advice) -> str:
+    if advice.recommended == HYBRID:
+        return "Calibrate with the hybrid, which also looks at the features."
+    if advice.recommended != AS_IT_IS:
+        return "Correct the probabilities with one map for everybody."
+    rest = "no repair promises a gain" + (
+        " that matters." if advice.verdict == LEAVE_IT else " yet that could be relied on."
+    )
+    now = "" if advice.verdict == LEAVE_IT else " for now"
+    return f"Use the probabilities as they are{now}: {rest}"
+
+
+def _expectation(advice: Advice) -> str:
+    gain, e = advice.expected_gain, advice.evidence
+    if gain is None or e is None:
+        return ""
+    said = (
+        f"Expect a Brier score of {advice.expected_brier:.4f} instead of {e.brier:.4f}: "
+        f"{_share(gain.value / e.brier)} less (95 % interval {_number(100 * gain.low / e.brier)} "
+        f"to {_share(gain.high / e.brier)})."
+    )
+    if gain.value < advice.worthwhile:
+        said += f" That is less than {_share(advice.share)}, but it is sure."
+    return said
+
+
+# -- the second answer -----------------------------------------------------------------------------
+
+
+def how_sure(advice: Advice) -> str:
+    """Return whether something is hidden, what would have been found, and what would settle it."""
+    sure, e = advice.certainty, advice.evidence
+    if advice.is_void:
+        return "Nothing is known before the first warning is settled."
+    if e is None:
+        return f"Too few items to measure anything. {_more_items(advice)}"
+    if sure.state is State.REAL:
+        return _real(advice, e)
+    if sure.state is State.NOT_FOUND:
+        return (
+            f"Nothing hidden was found (p {_p(sure.p_value)}). A difference worth "
+            f"{_share(sure.detectable_share)} of the Brier score, a step or trend in one column or "
+            f"a corner of two, would have been found with 80 % probability. {_FINER}"
+        )
+    return f"{_open(advice, e)} {_more_items(advice)}"
+
+
+def _real(advice: Advice, e: Measurements) -> str:
+    said = "Items that get the same probability differ, and their features show how "
+    if e.local_p_value <= LEVEL:
+        said += f"(p {_p(e.local_p_value)})."
+    else:
+        said += (
+            f"(the hybrid's gain of more than {SURE_ERRORS:.0f} standard errors shows it; the test "
+            f"alone does not, p {_p(e.local_p_value)})."
+        )
+    if advice.recommended != HYBRID:
+        said += " From so few items it cannot be learned well enough to use it; more would help."
+    return said
+
+
+def _open(advice: Advice, e: Measurements) -> str:
+    sure = advice.certainty
+    tested = f"p {_p(sure.p_value)}"
+    if min(sure.detectable, e.reference_brier) <= advice.worthwhile_locally:
+        return (
+            f"The signs disagree: the hybrid seems to gain, but the test finds nothing ({tested})."
+        )
+    found = "Nothing hidden was found" if sure.p_value > 2 * LEVEL else "Something may be hidden"
+    if not np.isfinite(sure.detectable):
+        return f"{found} ({tested}), but in {advice.n_items:,} items hardly anything could be."
     return (
-        (_LEAVE_IT_HERE if left_here else _MEANING[advice.verdict])
-        + (_BEST_IS_THE_HYBRID if hybrid_anew else "")
-        + (_ANOTHER_BALANCE if corrected else "")
+        f"{found} ({tested}), but in {advice.n_items:,} items a difference is found with 80 % "
+        f"probability only if it is worth {_share(sure.detectable_share)} of the Brier score."
     )
 
 
-def _void(advice: Advice) -> bool:
-    """Return whether a warning must be settled first; too few items are said to be too few."""
-    return advice.evidence is not None and any(warning.voids for warning in advice.warnings)
+def _more_items(advice: Advice) -> str:
+    wanted = advice.certainty.items_to_settle or 0
+    or_more = " or more" if wanted >= MOST_ITEMS else ""
+    return f"About {wanted:,} items{or_more} would settle it."
 
 
-def _corrected(advice: Advice) -> bool:
-    return advice.prior_shift is not None and bool(advice.prior_shift.shifted.any())
+# -- the numbers -----------------------------------------------------------------------------------
 
 
-def _reasons(advice: Advice) -> list[str]:
+def reasons(advice: Advice) -> list[str]:
+    """Return the numbers behind both answers, in sentences."""
     e = advice.evidence
     if e is None:
-        return [f"Collect about {advice.n_needed} labelled items, then ask again."]
+        return []
     said = [
-        f"Brier score of the probabilities as they are: {e.brier:.4f} on {advice.n_items} items; "
+        f"Brier score of the probabilities as they are: {e.brier:.4f} on {advice.n_items:,} items; "
         f"{_what_matters(advice, e)}.",
-        _global_reason(advice, e),
-        _local_reason(advice, e),
-        _retraining_reason(e),
-        *([_choice_of_model(advice, e)] if advice.verdict == RETRAIN else []),
-        _data_reason(advice, e),
+        f"A global map gains {_interval(e.global_gain)}. Test that the probabilities are right on "
+        f"average: p {_p(e.global_p_value)}. Global part of hidden heterogeneity: "
+        f"{e.hh_global:.4f}.",
+        f"The hybrid gains {_interval(e.local_gain)} over {_BETTER_OF_BOTH}. Test that a global "
+        f"map repairs everything: p {_p(e.local_p_value)}. Local part of hidden heterogeneity: "
+        f"{e.hh_local:.4f} (standard error {e.hh_standard_error:.4f}).",
+        _retraining(e),
+        *([_choice_of_model(e)] if advice.verdict == RETRAIN else []),
+        f"A forest gained {_interval(e.doubling_gain)} from the second half of the items: "
+        f"{_more_data(advice, e.doubling_gain)}.",
     ]
-    if advice.local is not Answer.NO:  # else what was found may be chance
+    if advice.certainty.state is not State.NOT_FOUND:  # else what was found may be chance
         said += [_rule(row) for row in e.subgroups.head(_RULES_SHOWN).to_dict("records")]
     return said
 
 
 def _what_matters(advice: Advice, e: Measurements) -> str:
     """Say from where on gains matter: locally it is a share of what a global map leaves."""
-    share = ""
-    if advice.worthwhile > LEAST_GAIN:
-        share = f" ({100 * advice.worthwhile / e.brier:.2g}% of it)"
+    share = f" ({_share(advice.share)} of it)" if advice.worthwhile > LEAST_GAIN else ""
     said = f"a gain matters from {advice.worthwhile:.4f}{share}"
     if f"{advice.worthwhile:.4f}" == f"{advice.worthwhile_locally:.4f}":
         return said
-    left = ""
-    if advice.worthwhile_locally > LEAST_GAIN:
-        left = (
-            f" ({100 * advice.worthwhile_locally / e.reference_brier:.2g}% of the "
-            f"{e.reference_brier:.4f} that it leaves)"
-        )
     return (
-        f"{said} for a global map, and from {advice.worthwhile_locally:.4f}{left} for what the "
-        "features add to it"
+        f"{said}, and from {advice.worthwhile_locally:.4f} where the features add to a global map, "
+        f"which leaves {e.reference_brier:.4f}"
     )
 
 
-def _global_reason(advice: Advice, e: Measurements) -> str:
-    start = {
-        Answer.YES: "A global map helps.",
-        Answer.NO: "A global map brings nothing that matters.",
-        Answer.UNSURE: "Whether a global map helps is open.",
-    }[advice.global_map]
-    if _void(advice):
-        start = "A global map, not to be relied on before the warning above is settled:"
-    return (
-        f"{start} It gains {_interval(e.global_gain)}; that the "
-        f"probabilities are right on average has p {_p(e.global_p_value)}"
-        f"{_bound(advice.global_map, e.global_most)}. Global part of hidden heterogeneity: "
-        f"{e.hh_global:.4f}."
-    )
-
-
-def _local_reason(advice: Advice, e: Measurements) -> str:
-    start = {
-        Answer.YES: "Looking at the features helps.",
-        Answer.NO: "Looking at the features brings nothing more that matters.",
-        Answer.UNSURE: "Whether looking at the features helps is open.",
-    }[advice.local]
-    if _void(advice):
-        start = "Looking at the features, no more to be relied on:"
-    return (
-        f"{start} The hybrid gains {_interval(e.local_gain)} over {_BETTER_OF_BOTH}; that a "
-        f"global map repairs everything has p {_p(e.local_p_value)}"
-        f"{_proof(advice, e)}{_bound(advice.local, e.local_most)}. Local part of hidden "
-        f"heterogeneity: {e.hh_local:.4f} (standard error {e.hh_standard_error:.4f})."
-    )
-
-
-def _proof(advice: Advice, e: Measurements) -> str:
-    """Say what shows that something is hidden, where the test does not."""
-    if advice.local is not Answer.YES or e.local_p_value <= LOCAL_LEVEL:
-        return ""
-    return (
-        " (the test misses it, as it may among many features or few items; the gain, more than "
-        f"{SURE_ERRORS:.0f} standard errors, shows it)"
-    )
-
-
-def _bound(answer: Answer, most: float) -> str:
-    """Say what is not ruled out, where a gain has not been shown anyway."""
-    if answer is Answer.YES:
-        return ""
-    return f"; a gain of {most:.4f} is not ruled out (95 %, one-sided)"
-
-
-def _retraining_reason(e: Measurements) -> str:
+def _retraining(e: Measurements) -> str:
     gain = e.retraining_gain
     versus = "better" if gain.low > 0 else "worse" if gain.high < 0 else "neither better nor worse"
     said = (
@@ -237,63 +264,21 @@ def _retraining_reason(e: Measurements) -> str:
     return f"{said}; {e.reliance_on_model:.0%} of what the hybrid knows would be lost without them."
 
 
-def _choice_of_model(advice: Advice, e: Measurements) -> str:
-    scores = (
-        f"The hybrid has a Brier score of {e.hybrid_brier:.4f}, {e.best_retrained} on the features "
-        f"alone {e.retrained_brier:.4f}: a gain of {_interval(e.hybrid_over_retrained)}"
-    )
-    if advice.recommended == HYBRID:
-        return (
-            f"{scores}. So the call below fits the hybrid to these items. It goes on asking the "
-            f"old model for its probabilities; to do without it, train {e.best_retrained}."
-        )
-    return f"{scores}, not clear enough to go on running the old model for it."
-
-
-def _data_reason(advice: Advice, e: Measurements) -> str:
-    gain = e.doubling_gain
-    if advice.verdict == RETRAIN:
-        helps = _training_data(advice, gain)
-    elif gain.low > 0:
-        helps = "more items would help further"
-    elif gain.high < advice.worthwhile_locally:
-        helps = "more items would add little"
-    else:
-        helps = "whether more items would help it is open"
-    if _void(advice):
-        enough = "Settle the warning above, then ask again. "
-    elif advice.n_needed is None:
-        enough = "Enough items to decide. "
-    else:
-        or_more = " or more" if advice.n_needed >= MOST_ITEMS else ""
-        enough = f"Collect about {advice.n_needed} items{or_more}, then ask again. "
+def _choice_of_model(e: Measurements) -> str:
     return (
-        f"{enough}A forest gained {_interval(gain)} from the second half of the items, so {helps}."
+        f"The hybrid has a Brier score of {e.hybrid_brier:.4f}, {e.best_retrained} on the features "
+        f"alone {e.retrained_brier:.4f}: a gain of {_interval(e.hybrid_over_retrained)}. The "
+        "hybrid goes on asking the old model for its probabilities."
     )
 
 
-def _training_data(advice: Advice, gain: Gain) -> str:
-    """Say what the data that the old model was trained on could add."""
+def _more_data(advice: Advice, gain: Gain) -> str:
+    old = ", also rows that the old model was trained on" if advice.verdict == RETRAIN else ""
     if gain.low > 0:
-        return (
-            "more rows help: a new model trained on these items and the old model's training data "
-            "together should do better still than one trained on these items"
-        )
+        return f"more rows would help it further{old}"
     if gain.high < advice.worthwhile_locally:
-        return "adding the old model's training data to these items promises little"
-    return "whether adding the old model's training data to these items would help is open"
-
-
-def _expectation(advice: Advice) -> str:
-    if advice.evidence is None:
-        return "Do this:"
-    if _void(advice):
-        return "Until then:"
-    before, after = advice.evidence.brier, advice.expected_brier
-    where = ", for the old class balance" if _corrected(advice) else ""
-    if before == after:
-        return f"Do this (Brier score as it is{where}):"
-    return f"Do this (Brier score to expect{where}: {after:.4f} instead of {before:.4f}):"
+        return f"more rows would add little{old}"
+    return f"whether more rows would help it is open{old}"
 
 
 def _rule(row: dict) -> str:
@@ -308,7 +293,8 @@ def _rows(e: Measurements, advice: Advice) -> list[tuple]:
     none = float("nan")
 
     def row(name: str, meaning: str, p_value: float = none, half_width: float = none) -> tuple:
-        found = getattr(e if hasattr(e, name) else advice, name)
+        holder = next(part for part in (e, advice, advice.certainty) if hasattr(part, name))
+        found = getattr(holder, name)
         if isinstance(found, Gain):
             return (name, found.value, found.low, found.high, p_value, meaning)
         return (name, found, found - half_width, found + half_width, p_value, meaning)
@@ -318,25 +304,32 @@ def _rows(e: Measurements, advice: Advice) -> list[tuple]:
         row("brier", "Brier score of the probabilities as they are"),
         row("best_map_brier", f"Brier score of a global map ({e.best_map!r}), out of sample"),
         row("reference_brier", f"Brier score of {both}, which is to be beaten"),
-        row("worthwhile", "smallest gain of a global map that matters"),
+        row("worthwhile", "smallest gain over the probabilities that matters"),
         row("worthwhile_locally", f"smallest gain over {both} that matters"),
         row("global_gain", f"{out} the global map", e.global_p_value),
-        row("global_most", "largest gain of a global map that is not ruled out"),
         row("hh_global", "global part of hidden heterogeneity", e.global_p_value),
+        row("hybrid_gain", f"{out} the hybrid over the probabilities as they are"),
         row("local_gain", f"{out} the hybrid over {both}", e.local_p_value),
-        row("local_most", "largest gain of a local map that is not ruled out"),
         row(
             "hh_local",
             "local part of hidden heterogeneity",
             e.local_p_value,
             1.96 * e.hh_standard_error,
         ),
+        row("detectable", "hidden heterogeneity that is found with 80 % probability (simulated)"),
         row("retraining_gain", f"{out} a model on the features over {both}"),
         row("hybrid_over_retrained", f"{out} the hybrid over that model"),
         row("model_gain", f"{out} a forest from seeing the probabilities too"),
         row("reliance_on_model", "share of the hybrid's gain that is lost without the model"),
         row("doubling_gain", f"{out} a forest from the second half of the items"),
     ]
+
+
+# -- pieces ----------------------------------------------------------------------------------------
+
+
+def _corrected(advice: Advice) -> bool:
+    return advice.prior_shift is not None and bool(advice.prior_shift.shifted.any())
 
 
 def _interval(gain: Any) -> str:
@@ -347,6 +340,15 @@ def _p(value: float) -> str:
     return "< 0.0001" if value < 1e-4 else f"= {value:.2g}"
 
 
+def _number(value: float) -> str:
+    """Return a number with about two digits that say something."""
+    return f"{round(value, 0 if abs(value) >= 10 else 1 if abs(value) >= 1 else 2) + 0.0:g}"
+
+
+def _share(value: float) -> str:
+    return f"{_number(100 * value)} %"
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
@@ -354,8 +356,20 @@ def _plain(value: Any) -> Any:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return wrapped(text, _WIDTH, "  ")
 
 
 def _bullet(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent="  - ", subsequent_indent="    ")
+    return wrapped(text, _WIDTH, "    ", first="  - ")
+
+
+def wrapped(text: str, width: int, indent: str, *, first: str | None = None) -> list[str]:
+    """Return lines of at most ``width`` characters; numbers stay with their signs."""
+    together = text.replace(" %", "\u00a0%").replace("p < ", "p\u00a0<\u00a0")
+    lines = textwrap.wrap(
+        together.replace("p = ", "p\u00a0=\u00a0"),
+        width,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+    )
+    return [line.replace("\u00a0", " ") for line in lines]

@@ -5,44 +5,52 @@ from __future__ import annotations
 import numpy as np
 
 from hetcal.data import CalibrationSet
-from hetcal.diagnosis.measurements import ONE_SIDED_95, Measurements, class_pairs
-from hetcal.diagnosis.verdicts import Answer
 
-# So that a gain that just matters is found, and its absence seen, in 95 of 100 cases.
-_SURELY_FOUND = (2 * ONE_SIDED_95) ** 2
-# The unit of a gain, as a multiple of the Brier score over n: of few items it is measured badly.
-_USUAL_SPREAD = 2.0
+# Items times the detectable share of the Brier score: what simulation gives for two classes and
+# some ten columns. Used where there are too few items to simulate anything.
+_USUAL = 35.0
 _WANTED_OF_SECOND_CLASS = 50
 # Where a model is hardly ever wrong, no number that anybody could collect would settle it.
 MOST_ITEMS = 1_000_000
 
 
-def items_needed(
-    items: CalibrationSet, evidence: Measurements, global_map: Answer, local: Answer, share: float
-) -> int:
-    """Return about how many items would settle it."""
-    n = items.n_items
-    least = np.finfo(float).eps  # where nothing is wrong, nothing can be gained either
-    spreads = [_USUAL_SPREAD]
-    if global_map is Answer.UNSURE:
-        spreads.append(evidence.global_unit * n / max(evidence.brier, least))
-    if local is Answer.UNSURE:
-        spreads.append(evidence.local_unit * n / max(evidence.reference_brier, least))
-    return enough_items(items, share, max(spreads))
+def items_to_settle(items: CalibrationSet, detectable: float, target: float) -> int:
+    """Return about how many items find a difference of the size ``target``, or show its absence.
 
+    What can be found falls like one over the number of items.
 
-def enough_items(items: CalibrationSet, share: float, spread: float = _USUAL_SPREAD) -> int:
-    """Return a number that grows with the items and falls with what matters.
-
-    It is at least twice as many as there are, and as many as hold enough items of the second most
-    frequent class; many classes need many. More than a million are not told apart, unless there
-    are as many already.
+    Parameters
+    ----------
+    items : CalibrationSet
+    detectable : float
+        The size that these items show.
+    target : float
+        The size that shall be seen.
     """
+    n = items.n_items
+    wanted = n * detectable / target
+    if wanted <= n:  # it should be seen already: ask for a second look
+        wanted = 2.0 * n
+    return _asked_for(items, wanted)
+
+
+def items_to_start(items: CalibrationSet, share: float) -> int:
+    """Return about how many items are needed where there are too few to simulate anything.
+
+    Parameters
+    ----------
+    items : CalibrationSet
+    share : float
+        The smallest difference that shall be seen, as a share of the Brier score.
+    """
+    return _asked_for(items, max(2.0 * items.n_items, _USUAL / share))
+
+
+def _asked_for(items: CalibrationSet, wanted: float) -> int:
+    """Return the number, or as many as hold enough of the second most frequent class."""
     second = max(int(np.sort(np.bincount(items.codes, minlength=2))[-2]), 1)
     rare = _WANTED_OF_SECOND_CLASS * items.n_items / second
-    spread = max(spread, class_pairs(items))
-    wanted = min(max(rare, _SURELY_FOUND * spread / share), MOST_ITEMS)
-    return _rounded(max(2.0 * items.n_items, wanted))
+    return _rounded(max(min(max(rare, wanted), MOST_ITEMS), 1.1 * items.n_items))
 
 
 def _rounded(number: float) -> int:

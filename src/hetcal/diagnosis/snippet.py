@@ -13,8 +13,8 @@ from hetcal._validation.containers import as_frame
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis.candidates import N_TREES, SMALLEST_LEAF, least_in_leaf
 from hetcal.diagnosis.prior_shift import PriorShift
+from hetcal.diagnosis.verdicts import AS_IT_IS, HYBRID
 
-HYBRID, AS_IT_IS = "hybrid", "uncalibrated"
 RETRAINED = ("forest", "boosting")
 _FEATURES = ("X", "X_new")
 

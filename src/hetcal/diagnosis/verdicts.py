@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hetcal.diagnosis.measurements import Gain
 
 LEAVE_IT = "leave it"
 GLOBAL_IS_ENOUGH = "global map is enough"
@@ -14,84 +17,26 @@ COLLECT_MORE = "collect more data"
 #: Every verdict, in the words that a user sees.
 VERDICTS = (LEAVE_IT, GLOBAL_IS_ENOUGH, GO_LOCAL, RETRAIN, COLLECT_MORE)
 
+#: What can be done with the probabilities: the hybrid, a global map by its name, or nothing.
+HYBRID, AS_IT_IS = "hybrid", "uncalibrated"
+
 # With less than this nothing can be said; see the rules in docs/user/advise.md.
 LEAST_ITEMS = 40
 LEAST_OF_SECOND_CLASS = 5
-LEVEL = 0.05
-# With 200 items the test of hidden heterogeneity alarms more often than its level says.
-LOCAL_LEVEL = 0.02
-# Among many features the test may miss what the hybrid has gained; so many standard errors of an
-# out-of-sample gain are proof enough.
+#: Level of the test of hidden heterogeneity at which it is called real.
+LEVEL = 0.02
+#: So many standard errors of an out-of-sample gain are proof enough, with or without a test.
 SURE_ERRORS = 3.0
 # A share of next to nothing (a model that is never wrong) is no gain that matters to anybody.
 LEAST_GAIN = 1e-5
 
 
-class Answer(StrEnum):
-    """Whether a kind of repair pays."""
+class State(StrEnum):
+    """What is known about hidden heterogeneity."""
 
-    YES = "yes"
-    NO = "no"
-    UNSURE = "unsure"
-
-
-@dataclass(frozen=True)
-class Case:
-    """The numbers that a question "does this repair pay?" is decided on.
-
-    Attributes
-    ----------
-    p_value : float
-        Of the test that there is nothing to repair.
-    gain : float
-        The out-of-sample gain in Brier score, less one standard error (local: 1.96 of them, so that
-        it is the lower end of the interval).
-    most : float
-        The largest gain that the data do not rule out.
-    worthwhile : float
-        Gains below this do not matter.
-    rising : bool
-        Whether more items surely help what was tried, so that more could be gained with them.
-    level : float
-        Of the test.
-    sure : bool
-        Whether the out-of-sample gain proves by itself that there is something to repair.
-    tested : float, optional
-        The part of ``most`` that the test itself leaves; None: all of it. Where this is too small,
-        the test has found nothing that matters, and what else is not ruled out is only open.
-    """
-
-    p_value: float
-    gain: float
-    most: float
-    worthwhile: float
-    rising: bool = False
-    level: float = LEVEL
-    sure: bool = False
-    tested: float | None = None
-
-    @property
-    def answer(self) -> Answer:
-        """No: even the largest gain is too small. Yes: it is real, and it was gained out of sample.
-
-        Something real that more items would show better is not called too small.
-
-        Examples
-        --------
-        >>> Case(p_value=0.001, gain=0.004, most=0.03, worthwhile=0.004).answer
-        <Answer.YES: 'yes'>
-        >>> Case(p_value=0.001, gain=0.0001, most=0.003, worthwhile=0.004).answer
-        <Answer.NO: 'no'>
-        >>> Case(p_value=0.2, gain=-0.001, most=0.01, worthwhile=0.004).answer
-        <Answer.UNSURE: 'unsure'>
-        """
-        real = self.sure or self.p_value <= self.level
-        if self.most < self.worthwhile and not (real and self.rising):
-            return Answer.NO
-        tested = self.most if self.tested is None else self.tested
-        if tested < self.worthwhile and not (real and self.rising):
-            return Answer.UNSURE
-        return Answer.YES if real and self.gain > 0 else Answer.UNSURE
+    REAL = "real"
+    NOT_FOUND = "not found"
+    OPEN = "open"
 
 
 def too_little_to_start(n_items: int, n_second_class: int) -> bool:
@@ -99,29 +44,96 @@ def too_little_to_start(n_items: int, n_second_class: int) -> bool:
     return n_items < LEAST_ITEMS or n_second_class < LEAST_OF_SECOND_CLASS
 
 
-def decide(global_map: Answer, local: Answer, *, retraining_wins: bool) -> str:
-    """Return the verdict; the first rule that applies decides.
+def is_sure(gain: Gain) -> bool:
+    """Return whether a gain proves itself."""
+    return gain.less(SURE_ERRORS) > 0
+
+
+def pays(gain: Gain, matters: float, caution: float) -> bool:
+    """Return whether to expect something of a repair: a gain that matters, or one that is sure.
 
     Parameters
     ----------
-    global_map, local : Answer
-        Whether a global map pays over the probabilities as they are, and whether a local one pays
-        over the better of that map and none.
+    gain : Gain
+    matters : float
+        Smaller gains are not worth it, unless they are sure.
+    caution : float
+        In standard errors: the gain must be positive without so many of them.
+    """
+    return gain.less(caution) > 0 and (gain.value >= matters or is_sure(gain))
+
+
+def best_action(
+    best_map: str,
+    global_gain: Gain,
+    local_gain: Gain,
+    hybrid_gain: Gain,
+    *,
+    matters: tuple[float, float],
+    caution: float,
+) -> str:
+    """Return the action with the lowest expected loss, of those that pay.
+
+    Parameters
+    ----------
+    best_map : str
+        Name of the global map.
+    global_gain, local_gain, hybrid_gain : Gain
+        Of the global map over the probabilities as they are; of the hybrid over the better of both;
+        of the hybrid over the probabilities as they are.
+    matters : (float, float)
+        From where on gains over the probabilities matter, and gains over the better of both.
+    caution : float
+        As in :func:`pays`.
+    """
+    if hybrid_gain.value > 0 and pays(local_gain, matters[1], caution):
+        return HYBRID
+    if pays(global_gain, matters[0], caution):
+        return best_map
+    return HYBRID if pays(hybrid_gain, matters[0], caution) else AS_IT_IS
+
+
+def state_of(p_value: float, local_gain: Gain, detectable: float, matters: float) -> State:
+    """Return what is known about hidden heterogeneity.
+
+    Parameters
+    ----------
+    p_value : float
+        Of the test that a global map repairs everything.
+    local_gain : Gain
+        What the hybrid gains over the better of a global map and none.
+    detectable : float
+        What the test would have found.
+    matters : float
+        Smaller sizes do not.
+    """
+    if p_value <= LEVEL or is_sure(local_gain):
+        return State.REAL
+    # An interval above 0 is a sign that the test has missed something.
+    return State.NOT_FOUND if detectable <= matters and local_gain.low <= 0 else State.OPEN
+
+
+def decide(action: str, state: State, *, retraining_wins: bool) -> str:
+    """Return the verdict: what to do now, in a word.
+
+    Parameters
+    ----------
+    action : str
+        From :func:`best_action`.
+    state : State
     retraining_wins : bool
         Whether a model trained on the calibration items alone beats the global map, and the
         classifier's probabilities add next to nothing to the features.
 
     Examples
     --------
-    >>> decide(Answer.YES, Answer.NO, retraining_wins=False)
-    'global map is enough'
-    >>> decide(Answer.NO, Answer.UNSURE, retraining_wins=False)
+    >>> decide("hybrid", State.OPEN, retraining_wins=False)
+    'go local'
+    >>> decide("uncalibrated", State.OPEN, retraining_wins=False)
     'collect more data'
     """
     if retraining_wins:
         return RETRAIN
-    if local is Answer.YES:
-        return GO_LOCAL
-    if Answer.UNSURE in (local, global_map):
-        return COLLECT_MORE
-    return GLOBAL_IS_ENOUGH if global_map is Answer.YES else LEAVE_IT
+    if action == AS_IT_IS:
+        return LEAVE_IT if state is State.NOT_FOUND else COLLECT_MORE
+    return GO_LOCAL if action == HYBRID else GLOBAL_IS_ENOUGH

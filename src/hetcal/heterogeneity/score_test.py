@@ -35,6 +35,7 @@ _MOST_CLASSES = 12
 _SIGNS = np.array([-1, 1], dtype=np.float32)
 _BLOCK_CELLS = 1 << 22
 _SMALLEST_LOG_P = -80.0
+_SMALLEST_P = 1e-150  # the square of its inverse is still a number
 _TAIL = 0.1  # share of the draws by which the tail is fitted
 _TAIL_PRIOR = 200  # draws that say: the combination has the tail of a p-value
 _WEIGHT_ONE_CLASS, _WEIGHT_TOP = 0.75, 0.25
@@ -147,16 +148,10 @@ def score_test(
     spread = np.sqrt(sums.variance)
     drawn = sums.drawn / spread[:, :, None].astype(np.float32)
     seen = sums.observed / spread
-    families = [
-        (
-            family.name + words,
-            family.weight * share,
-            judge(family.blocks, seen[:, at], drawn[:, at]),
-        )
-        for words, share, at, judge in (_views(outcomes) if with_draws else ())
-        for family in dictionary.families
-    ]
-    p, by_family = _combined(families) if with_draws else (np.nan, {})
+    p, by_family = np.nan, {}
+    if with_draws:
+        every, tails = combined_p_values(dictionary, outcomes, seen[:, :, None], drawn)
+        p, by_family = float(every[0]), {name: float(values[0]) for name, values in tails.items()}
     return Scores(
         seen,
         sums.observed,
@@ -167,6 +162,31 @@ def score_test(
         by_family,
         sums.drawn.shape[2],
     )
+
+
+def combined_p_values(
+    dictionary: Dictionary, outcomes: Outcomes, seen: NDArray, drawn: NDArray
+) -> tuple[Vector, dict[str, Vector]]:
+    """Return p-values of S sets of studentised scores, of all families together and of each.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+    outcomes : Outcomes
+    seen : ndarray of shape (M, C, S)
+    drawn : ndarray of shape (M, C, B)
+        Scores under the null.
+    """
+    families = [
+        (
+            family.name + words,
+            family.weight * share,
+            judge(family.blocks, seen[:, at], drawn[:, at]),
+        )
+        for words, share, at, judge in _views(outcomes)
+        for family in dictionary.families
+    ]
+    return _combined(families, seen.shape[2])
 
 
 def scores_by_fold(
@@ -294,24 +314,24 @@ def _views(outcomes: Outcomes) -> list[tuple[str, float, slice, Callable]]:
 Tails = tuple[Vector, Vector]
 
 
-def _all_outcomes(blocks: NDArray[np.int64], seen: Matrix, drawn: Floats) -> Tails | None:
+def _all_outcomes(blocks: NDArray[np.int64], seen: NDArray, drawn: Floats) -> Tails | None:
     """Return log p-values of a family, observed and drawn; squares of all outcomes add up."""
     square_seen, square_drawn = (seen**2).sum(axis=1), (drawn**2).sum(axis=1)
     if len(blocks) > 1:
         return _largest_block(blocks, square_seen, square_drawn)
     members = drawn[blocks[0]].reshape(-1, drawn.shape[2])
-    return _sum_of_squares(float(square_seen[blocks[0]].sum()), members)
+    return _sum_of_squares(square_seen[blocks[0]].sum(axis=0), members)
 
 
-def _largest_outcome(blocks: NDArray[np.int64], seen: Matrix, drawn: Floats) -> Tails | None:
+def _largest_outcome(blocks: NDArray[np.int64], seen: NDArray, drawn: Floats) -> Tails | None:
     """Return the same for the outcome with the largest square."""
     if len(blocks) == 1:
         return None  # a sum over directions, of different outcomes, says nothing
     return _largest_block(blocks, (seen**2).max(axis=1), (drawn**2).max(axis=1))
 
 
-def _sum_of_squares(seen: float, members: Floats) -> Tails | None:
-    """Refer a sum of squared scores to a gamma distribution.
+def _sum_of_squares(seen: Vector, members: Floats) -> Tails | None:
+    """Refer sums of squared scores to a gamma distribution.
 
     Its variance comes from the scores' correlations: that is steadier than the variance of the
     sums.
@@ -326,25 +346,27 @@ def _sum_of_squares(seen: float, members: Floats) -> Tails | None:
     np.fill_diagonal(products, 0.0)
     between = 2 * (products.sum() - len(members) * (len(members) - 1) / B)
     variance = max(squares.var(axis=1).sum() + between, 1e-3 * total.var()) + 1e-12
-    return _gamma(np.append(seen, total), total.mean(), variance)
+    log_p = _gamma(np.append(seen, total), total.mean(), variance)
+    return log_p[: len(seen)], log_p[len(seen) :]
 
 
-def _largest_block(blocks: NDArray[np.int64], seen: Vector, drawn: Floats) -> Tails | None:
+def _largest_block(blocks: NDArray[np.int64], seen: Matrix, drawn: Floats) -> Tails | None:
     """Refer the largest block to the tail of one block, times how many count as independent."""
-    own, null = _block_sums(blocks, seen[:, None])[:, 0], _block_sums(blocks, drawn)
+    own, null = _block_sums(blocks, seen), _block_sums(blocks, drawn)
     alive = null.any(axis=1)
     if not alive.any():
         return None
     null = null[alive]
     mean = null.mean()
-    top = np.append(own[alive].max(), null.max(axis=0))
-    one = np.concatenate(_gamma(top, float(mean), float(((null - mean) ** 2).mean()) + 1e-12))
+    top = np.append(own[alive].max(axis=0), null.max(axis=0))
+    one = _gamma(top, float(mean), float(((null - mean) ** 2).mean()) + 1e-12)
     # -log(1 - p) of the largest of m independent ones is exponential with rate m.
     hazard = -np.log1p(-np.exp(np.minimum(one, -1e-12)))
-    m = (len(one) - 1) / hazard[1:].sum()
+    S = own.shape[1]
+    m = (len(one) - S) / hazard[S:].sum()
     log_p = np.log(-np.expm1(-np.maximum(m * hazard, 1e-300)))
     log_p = np.maximum(log_p, _SMALLEST_LOG_P)
-    return log_p[:1], log_p[1:]
+    return log_p[:S], log_p[S:]
 
 
 def _block_sums(blocks: NDArray[np.int64], values: NDArray) -> NDArray:
@@ -354,31 +376,32 @@ def _block_sums(blocks: NDArray[np.int64], values: NDArray) -> NDArray:
     return total
 
 
-def _gamma(values: Vector, mean: float, variance: float) -> Tails:
-    """Return log p-values by the gamma distribution of this mean and variance, first one apart."""
+def _gamma(values: Vector, mean: float, variance: float) -> Vector:
+    """Return log p-values by the gamma distribution of this mean and variance."""
     log_p = scipy.stats.gamma.logsf(values, mean**2 / variance, scale=variance / mean)
-    log_p = np.maximum(log_p, _SMALLEST_LOG_P)
-    return log_p[:1], log_p[1:]
+    return np.maximum(log_p, _SMALLEST_LOG_P)
 
 
 def gamma_tail(values: Vector, null: Vector) -> Vector:
     """Return log p-values by the gamma distribution with the mean and variance of draws."""
-    return _gamma(values, float(null.mean()), float(null.var()) + 1e-12)[0]
+    return _gamma(values, float(null.mean()), float(null.var()) + 1e-12)
 
 
-def _combined(families: list[tuple[str, float, Tails | None]]) -> tuple[float, dict[str, float]]:
-    """Return the p-value of the families' weighted harmonic mean, and their own."""
+def _combined(
+    families: list[tuple[str, float, Tails | None]], n_seen: int
+) -> tuple[Vector, dict[str, Vector]]:
+    """Return the p-values of the families' weighted harmonic mean, and their own."""
     alive = [(name, weight, tails) for name, weight, tails in families if tails is not None]
     if not alive:
-        return 1.0, {}
+        return np.ones(n_seen), {}
     share = np.array([weight for _, weight, _ in alive])[:, None]
     share = share / share.sum()
     seen = np.stack([tails[0] for _, _, tails in alive])
     drawn = np.stack([tails[1] for _, _, tails in alive])
-    statistic = float(np.log((share * np.exp(-seen)).sum(axis=0))[0])
+    statistic = np.log((share * np.exp(-seen)).sum(axis=0))
     draws = np.log((share * np.exp(-drawn)).sum(axis=0))
-    own = {name: float(np.exp(tails[0][0])) for name, _, tails in alive}
-    return tail_p_value(statistic, draws), own
+    own = {name: np.exp(tails[0]) for name, _, tails in alive}
+    return np.array([tail_p_value(float(value), draws) for value in statistic]), own
 
 
 def harmonic_p_value(first: float, second: float, share: float) -> float:
@@ -390,7 +413,7 @@ def harmonic_p_value(first: float, second: float, share: float) -> float:
     (0.0013, 0.62)
     """
     w, v = share, 1 - share
-    s = w / max(first, 1e-300) + v / max(second, 1e-300)
+    s = w / max(first, _SMALLEST_P) + v / max(second, _SMALLEST_P)
     if s <= 1 + 1e-12 or v <= 0:
         return min(first, 1.0)
     start = w / (s - v)

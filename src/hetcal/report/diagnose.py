@@ -9,6 +9,7 @@ from hetcal.diagnosis.inputs import (
     Request,
     calibration_items,
     check_costs,
+    check_worthwhile,
     in_order_of_time,
     named,
     new_items,
@@ -39,6 +40,7 @@ def diagnose(
     feature_names: Sequence[str] | None = None,
     learning_curve: bool = False,
     name: str = "",
+    worthwhile: float = 0.02,
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -91,6 +93,8 @@ def diagnose(
         Measure growing calibration sizes too; takes several times as long.
     name : str, optional
         What the data are called in the title.
+    worthwhile : float, default=0.02
+        The smallest gain that matters, as a share of the Brier score; as in :func:`hetcal.advise`.
     random_state : int, default=0
         Seed of folds, forests and draws.
     n_jobs : int, optional
@@ -142,6 +146,7 @@ def diagnose(
         classes_given=classes is not None or given is X,
         learning_curve=learning_curve,
         name=name,
+        worthwhile=check_worthwhile("diagnose", worthwhile),
         random_state=random_state,
         n_jobs=n_jobs,
     )

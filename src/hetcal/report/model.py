@@ -19,7 +19,7 @@ from hetcal.persistence.atomic_file import write_atomic
 from hetcal.report import codec
 
 #: Version of the JSON form; raised when a field changes its meaning or goes away.
-FORMAT = 1
+FORMAT = 2
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 

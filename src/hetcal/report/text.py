@@ -1,11 +1,10 @@
-"""The report as plain text for a terminal: the verdict first, then the main tables."""
+"""The report as plain text for a terminal: two answers first, then tables, numbers last."""
 
 from __future__ import annotations
 
-import textwrap
-
 from hetcal._printable import printable
 from hetcal.diagnosis import findings
+from hetcal.diagnosis.render import wrapped
 from hetcal.report import model
 
 _MOST_GROUPS = 5
@@ -20,25 +19,50 @@ def text(report: model.Report, *, width: int = 80) -> str:
         *subgroup_lines(report, width),
         *test_lines(report),
         *support_lines(report),
-        *warning_lines(report, width),
+        *reason_lines(report, width),
     ]
     return printable("\n".join(lines).rstrip())
 
 
 def verdict_lines(r: model.Report, width: int = 80) -> list[str]:
-    """Return the verdict, why, and what to do."""
+    """Return what to do now, what may mislead, how sure it is, and what to type."""
     v = r.verdict
-    lines = [f"Verdict: {v.verdict}", *_wrapped(v.meaning, width, "  ")]
-    for reason in v.reasons:
+    return [
+        f"Verdict: {v.verdict}",
+        *_wrapped(v.meaning, width, "  "),
+        *warning_lines(r, width),
+        "",
+        f"How sure: {v.certainty.state}",
+        *_wrapped(v.certainty.meaning, width, "  "),
+        *_to_type(v),
+    ]
+
+
+def _to_type(v: findings.Verdict) -> list[str]:
+    """Return the commands, or where there are none the code."""
+    blocks = {"Do this": v.call, "To retrain": v.retraining_call}
+    if v.command is not None:
+        blocks = {v.command_title: v.command}
+    lines: list[str] = []
+    for title, block in blocks.items():
+        if block is not None:
+            lines += ["", f"{title}:", *(f"    {line}" for line in block.splitlines())]
+    return lines
+
+
+def reason_lines(r: model.Report, width: int = 80) -> list[str]:
+    """Return the numbers behind the verdict."""
+    if not r.verdict.reasons:
+        return []
+    lines = ["", "The numbers:"]
+    for reason in r.verdict.reasons:
         lines += _wrapped(reason, width, "    ", first="  - ")
-    lines += ["", "Do this:"]
-    lines += [f"    {line}" for line in (v.command or v.call).splitlines()]
     return lines
 
 
 def comparison_lines(r: model.Report) -> list[str]:
     """Return the comparison; a star stands beside what is within one error of the best."""
-    if not r.comparison:
+    if not r.comparison or r.verdict.void:  # what a warning makes doubtful invites nobody
         return []
     lines = _method_lines(r.comparison, r.verdict.recommended)
     return [*lines, "> recommended   * within one standard error of the best"]
@@ -61,7 +85,7 @@ def _method_lines(methods: list[findings.MethodRow], recommended: str) -> list[s
 def subgroup_lines(r: model.Report, width: int = 80) -> list[str]:
     """Return the largest sub-populations that a global map does not repair."""
     groups = [g for g in r.subgroups if not g.global_map_repairs][:_MOST_GROUPS]
-    if not groups:
+    if not groups or r.verdict.void:
         return []
     lines = ["", "Who gets wrong probabilities (no global map repairs it):"]
     for g in groups:
@@ -100,9 +124,4 @@ def warning_lines(r: model.Report, width: int = 80) -> list[str]:
 
 
 def _wrapped(line: str, width: int, indent: str, *, first: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        printable(line),
-        width,
-        initial_indent=indent if first is None else first,
-        subsequent_indent=indent,
-    )
+    return wrapped(printable(line), width, indent, first=first)

@@ -1,4 +1,4 @@
-"""The report in three plain sentences, for somebody who reads nothing else."""
+"""How far off, for whom, how sure: plain sentences for somebody who reads nothing else."""
 
 from __future__ import annotations
 
@@ -6,27 +6,17 @@ from hetcal.diagnosis import findings
 from hetcal.report import model
 from hetcal.report.html.filters import percent, thousands
 
-_ACTIONS = {
-    "leave it": "No calibration is needed for items like these",
-    "global map is enough": "Correct the probabilities with {method}, the same way for everybody",
-    "go local": "Correct the probabilities with the {method} calibrator, which also looks at the "
-    "features",
-    "retrain instead": "Train a new model on these items ({method})",
-    "collect more data": "Collect more labelled items, then diagnose again",
-}
 # A range is called wrong beyond three standard errors, not two: a dozen ranges are looked at.
 _CLEARLY = 1.5
 
 
 def summary(report: model.Report) -> dict[str, str]:
-    """Return how far off the probabilities are, for whom, and what to do."""
-    if not report.comparison:  # too few items to claim anything
-        return {"What to do": _what_to_do(report)}
-    return {
-        "How far off": _how_far_off(report),
-        "For whom": _for_whom(report),
-        "What to do": _what_to_do(report),
-    }
+    """Return how far off the probabilities are, for whom, and how sure it is."""
+    sure = report.verdict.certainty
+    known = {"How sure": f"{sure.state[:1].upper()}{sure.state[1:]}. {sure.meaning}"}
+    if not report.comparison or report.verdict.void:  # nothing that could be claimed
+        return known
+    return {"How far off": _how_far_off(report), "For whom": _for_whom(report)} | known
 
 
 def _how_far_off(r: model.Report) -> str:
@@ -59,30 +49,3 @@ def _for_whom(r: model.Report) -> str:
 def _is_off(part: findings.Bin | findings.Subgroup) -> bool:
     bound = part.high if part.predicted > part.observed else part.low
     return abs(part.predicted - part.observed) > _CLEARLY * abs(bound - part.observed)
-
-
-def _what_to_do(r: model.Report) -> str:
-    v = r.verdict
-    if v.verdict == "collect more data" and v.n_needed is not None:
-        return f"Collect about {thousands(v.n_needed)} labelled items, then diagnose again."
-    if v.verdict == "collect more data" and r.warnings:
-        return "Settle the first warning, then diagnose again."
-    method = v.recommended.split(" on ")[0]  # the summary does not say what X is
-    if r.comparison and method == v.recommended:
-        method = r.method(method).label
-    return (
-        f"{_ACTIONS.get(v.verdict, _ACTIONS['collect more data']).format(method=method)}{_gain(r)}."
-    )
-
-
-def _gain(r: model.Report) -> str:
-    """Return what the Brier score gains, where something is to be done."""
-    if not r.comparison:
-        return ""
-    before, after = (
-        r.method(name).scores["brier"].value for name in ("uncalibrated", r.verdict.recommended)
-    )
-    if after >= before:
-        return ""
-    fall = percent(1 - after / before)
-    return f": the Brier score falls from {before:.3f} to {after:.3f}, by {fall}"

@@ -1,0 +1,78 @@
+"""How sure it is that something is hidden, and what would settle it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hetcal.data import CalibrationSet
+from hetcal.diagnosis.measurements import Measurements
+from hetcal.diagnosis.sample_size import items_to_settle
+from hetcal.diagnosis.splits import nested_parts
+from hetcal.diagnosis.verdicts import LEVEL, State, state_of
+from hetcal.heterogeneity.detectable import detectable_size
+
+_SIMULATED_ITEMS = 2000  # what can be found falls like 1/n, so that more need no simulation
+
+
+@dataclass(frozen=True)
+class Certainty:
+    """What is known about hidden heterogeneity: differences between items of equal probability.
+
+    Attributes
+    ----------
+    state : {"real", "not found", "open"}
+        "real": the test rejects at 2 %, or the hybrid's out-of-sample gain exceeds three standard
+        errors. "not found": neither, and a difference of a size that matters would have been found
+        with 80 % probability. "open": everything else.
+    p_value : float
+        Of the test that a global map repairs everything; NaN where nothing was measured.
+    detectable : float
+        The size that these items would have shown with 80 % probability, in Brier score: simulated
+        on their own features and probabilities, for a step or trend in one column or a corner of
+        two. Infinite where not even the largest would have been; NaN where nothing was simulated.
+    detectable_share : float
+        The same as a share of the Brier score that the better of a global map and none leaves.
+    items_to_settle : int or None
+        About how many items would settle what is open, at most a million; None where nothing is
+        open, or where a warning must be settled first.
+    """
+
+    state: State
+    p_value: float = float("nan")
+    detectable: float = float("nan")
+    detectable_share: float = float("nan")
+    items_to_settle: int | None = None
+
+
+def simulated_detectable(items: CalibrationSet, random_state: int) -> float:
+    """Return the size that these items would have shown with 80 % probability."""
+    n = items.n_items
+    part = items
+    if n > _SIMULATED_ITEMS:
+        (rows,) = nested_parts(items, np.arange(n), [_SIMULATED_ITEMS], random_state)
+        part = items.take(rows)
+    size = detectable_size(part, level=LEVEL, random_state=random_state)
+    return size * part.n_items / n
+
+
+def certainty_of(
+    items: CalibrationSet,
+    evidence: Measurements,
+    detectable: float,
+    matters: float,
+    *,
+    void: bool,
+) -> Certainty:
+    """Return what is known; where a warning voids everything, that is nothing."""
+    state, wanted = State.OPEN, None
+    size = min(detectable, evidence.reference_brier)  # nothing can be larger
+    if not void:
+        state = state_of(evidence.local_p_value, evidence.local_gain, size, matters)
+    if state is State.OPEN and not void:
+        # What was found, less its error, if that is more than what must be seen anyway.
+        target = max(matters, evidence.hh_local - evidence.hh_standard_error)
+        wanted = items_to_settle(items, size, target)
+    share = detectable / max(evidence.reference_brier, np.finfo(float).tiny)
+    return Certainty(state, evidence.local_p_value, detectable, share, wanted)
