@@ -30,7 +30,11 @@ def drawn():
 @pytest.mark.parametrize(
     ("theirs", "ours", "n_draws"),
     [
-        (RandomForestClassifier(60, random_state=0), BinnedForestClassifier(60), 8),
+        (
+            RandomForestClassifier(60, min_samples_leaf=3, random_state=0),
+            BinnedForestClassifier(60),
+            8,
+        ),
         (HistGradientBoostingClassifier(random_state=0), BinnedBoostingClassifier(), 3),
     ],
     ids=["forest", "boosting"],

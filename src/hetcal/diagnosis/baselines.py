@@ -12,30 +12,27 @@ from hetcal._compat import threadpool_limits
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.data import CalibrationSet, Scores
+from hetcal.diagnosis.candidates import BOOSTING, N_TREES, SMALLEST_LEAF, least_in_leaf
 from hetcal.kernels import forest as kernel
-from hetcal.kernels.boosting_binned import BinnedBoosting
-
-_N_TREES = 300
-# Settings of scikit-learn's HistGradientBoostingClassifier, but for 63 bins instead of 255.
-_BOOSTING = BinnedBoosting(n_rounds=100, learning_rate=0.1, n_leaves=31, l2=1e-3)
-_ITEMS_IN_LEAF = 20
 
 
 class BinnedForestClassifier(ClassifierMixin, BaseEstimator):
-    """A random forest of full-grown trees, as scikit-learn's, by hetcal's own engine.
+    """A random forest by hetcal's own engine, with the settings of a diagnosis.
 
     It takes missing values and costs a fraction. ``n_estimators`` and ``random_state`` as in
     :class:`sklearn.ensemble.RandomForestClassifier`.
     """
 
-    def __init__(self, n_estimators: int = _N_TREES, *, random_state: int = 0):
+    def __init__(self, n_estimators: int = N_TREES, *, random_state: int = 0):
         self.n_estimators = n_estimators
         self.random_state = random_state
 
     def fit(self, Z: Matrix, codes: Rows, sample_weight: Vector | None = None) -> Self:
         """Grow the trees; items of weight zero have no part in it."""
         Z, codes, weight = _with_weight(Z, codes, sample_weight)
-        engine = kernel.BinnedForest(self.n_estimators, random_state=self.random_state)
+        engine = kernel.BinnedForest(
+            self.n_estimators, min_samples_leaf=SMALLEST_LEAF, random_state=self.random_state
+        )
         self.classes_, labels = np.unique(codes, return_inverse=True)
         n_classes = self.classes_.shape[0]
         self.forest_ = engine.fit_classes(kernel.bin_features(Z), labels, n_classes, weight=weight)
@@ -50,7 +47,7 @@ class BinnedForestClassifier(ClassifierMixin, BaseEstimator):
 
 
 class BinnedBoostingClassifier(ClassifierMixin, BaseEstimator):
-    """Gradient boosting with the usual settings of scikit-learn's, by hetcal's own engine.
+    """Gradient boosting by hetcal's own engine, with the settings of a diagnosis.
 
     It draws nothing at random, takes missing values and costs a fraction.
     """
@@ -58,9 +55,8 @@ class BinnedBoostingClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, Z: Matrix, codes: Rows, sample_weight: Vector | None = None) -> Self:
         """Boost trees; items of weight zero have no part in it."""
         Z, codes, weight = _with_weight(Z, codes, sample_weight)
-        self.trees_ = _BOOSTING.fit(
-            kernel.bin_features(Z), codes, least_weight=_ITEMS_IN_LEAF, weight=weight
-        )
+        least = least_in_leaf(codes.shape[0])
+        self.trees_ = BOOSTING.fit(kernel.bin_features(Z), codes, least_weight=least, weight=weight)
         self.classes_ = self.trees_.classes_
         return self
 

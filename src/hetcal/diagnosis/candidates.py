@@ -27,9 +27,10 @@ from hetcal.metrics.scores import brier_losses
 GLOBAL_MAP = "global"
 _MAPS = ("temperature", "bcts", "beta")
 _ISOTONIC_ITEMS = 200
+# The plain models, here and in a comparison.
 N_TREES = 100
 SMALLEST_LEAF = 3
-_BOOSTING = BinnedBoosting(n_rounds=100, learning_rate=0.06, n_leaves=12, l2=1.0)
+BOOSTING = BinnedBoosting(n_rounds=100, learning_rate=0.06, n_leaves=12, l2=1.0)
 _OUT_OF_BAG = 0.37  # share of the trees that have not drawn an item, and vote about it
 
 
@@ -192,7 +193,7 @@ def _shares(votes: Matrix, items: CalibrationSet) -> Matrix:
 
 def boosted(binned: BinnedFeatures, items: CalibrationSet, folds: Folds) -> Matrix:
     """Return what gradient boosting says of each item, trained without the item's fold."""
-    return _BOOSTING.out_of_fold(
+    return BOOSTING.out_of_fold(
         *(binned, items.codes, items.n_classes, folds.number),
         least_weight=np.array([least_in_leaf(train.size) for train, _ in folds]),
         weight=items.unequal_counts,
