@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TrainingSetWarning,
     )
     from hetcal._progress import report_progress
+    from hetcal._show_versions import show_versions
     from hetcal.calibration import (
         AtomCalibration,
         BetaCalibration,
@@ -103,6 +104,7 @@ _HOME = {
     "load": "hetcal.persistence",
     "report_progress": "hetcal._progress",
     "save": "hetcal.persistence",
+    "show_versions": "hetcal._show_versions",
 }
 
 # Packages that are reached by attribute after a plain ``import hetcal`` and need no extra library.
@@ -166,6 +168,7 @@ __all__ = [
     "load",
     "report_progress",
     "save",
+    "show_versions",
 ]
 
 

@@ -6,12 +6,13 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import sklearn
 from sklearn.utils.fixes import parse_version
 from threadpoolctl import threadpool_limits  # a requirement of scikit-learn itself
 
-__all__ = ["SKLEARN_VERSION", "neighbour_search", "threadpool_limits"]
+__all__ = ["SKLEARN_VERSION", "neighbour_search", "side_by_side", "threadpool_limits"]
 
 SKLEARN_VERSION = parse_version(sklearn.__version__)
 
@@ -34,6 +35,16 @@ def neighbour_search() -> Iterator[None]:
         else:
             with threadpool_limits(1, user_api="openmp"):
                 yield
+
+
+def side_by_side(parts: dict[str, Any]) -> Any:
+    """Return scikit-learn's drawing of an estimator that is made of others, by their names."""
+    # Not public, but what its own meta-estimators use.
+    from sklearn.utils._repr_html.estimator import _VisualBlock
+
+    names = [f"{name}: {type(part).__name__}" for name, part in parts.items()]
+    details = [str(part) for part in parts.values()]
+    return _VisualBlock("parallel", list(parts.values()), names=names, name_details=details)
 
 
 def _own_turns_after_fork() -> None:

@@ -7,8 +7,10 @@ import runpy
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+import hetcal
 from hetcal._version import __version__
 from hetcal.cli import _app, _demo, main
 from hetcal.kernels import core_name
@@ -18,6 +20,15 @@ def call(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     return ended.value.code or 0
+
+
+def test_show_versions_is_what_python_prints(capsys):
+    assert call("--show-versions") == 0
+    shown = capsys.readouterr().out
+    hetcal.show_versions()
+    assert shown == capsys.readouterr().out
+    assert f"hetcal: {__version__} ({core_name()} core)" in shown
+    assert f"numpy: {np.__version__}" in shown
 
 
 def test_version_names_the_core_and_the_libraries(capsys):

@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from hetcal._compat import side_by_side
 from hetcal._exceptions import (
     ColumnOrderWarning,
     RefitWarning,
@@ -303,6 +304,16 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         tags.input_tags.allow_nan = all(reader.allow_nan for reader in readers)
         tags.input_tags.string = inner.string
         return tags
+
+    def _sk_visual_block_(self) -> Any:
+        """Draw classifier and calibrator, the fitted ones where there are; a name hides neither."""
+        if hasattr(self, "calibrator_"):
+            parts = {"estimator": self.estimator_, "calibrator": self.calibrator_}
+            features = self.features_
+        else:
+            parts = {"estimator": self._make_estimator(), "calibrator": self._make_calibrator()}
+            features = self.features
+        return side_by_side(parts if features is None else parts | {"features": features})
 
     def _make_estimator(self) -> Any:
         if self.estimator is None:

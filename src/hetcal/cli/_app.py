@@ -110,6 +110,14 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _show_versions(wanted: bool) -> None:
+    if wanted:
+        from hetcal._show_versions import versions_text
+
+        results().print(versions_text(), soft_wrap=True, markup=False)
+        raise typer.Exit
+
+
 def _set_debug(wanted: bool) -> None:
     if wanted:
         os.environ[_DEBUG] = "1"
@@ -124,6 +132,15 @@ def hetcal(
             callback=_show_version,
             is_eager=True,
             help="Show the version, the core in use and the libraries below, and exit.",
+        ),
+    ] = False,
+    show_versions: Annotated[
+        bool,
+        typer.Option(
+            "--show-versions",
+            callback=_show_versions,
+            is_eager=True,
+            help="Show all that a report of a problem should say about versions and machine.",
         ),
     ] = False,
     debug: Annotated[
