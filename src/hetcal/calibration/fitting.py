@@ -13,8 +13,6 @@ from hetcal._typing import Matrix, Rows
 from hetcal.data import CalibrationSet, Folds, out_of_sample
 from hetcal.data.folds import Split
 
-_N_FOLDS = 5
-
 
 def fitted_to(calibrator: Any, items: CalibrationSet) -> Any:
     """Return a clone of the calibrator, fitted to the items.
@@ -63,7 +61,7 @@ def cross_fitted(
         Five folds when None.
     """
     if splits is None:
-        splits = Folds.make(items.n_items, _N_FOLDS, seed=0, groups=items.groups)
+        splits = Folds.make(items.n_items, seed=0, groups=items.groups)
 
     def learn(train: Rows) -> Callable[[Rows], Matrix]:
         part = items.take(train)

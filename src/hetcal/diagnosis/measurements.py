@@ -39,7 +39,6 @@ from hetcal.metrics.standard_errors import mean_and_error
 
 Z95, ONE_SIDED_95 = 1.96, 1.645
 N_STEPS = 7
-_N_FOLDS = 5
 _HETEROGENEITY_ITEMS = 200_000  # more are not needed to see any gain that matters
 _RULE_FEATURES = 200  # rules over more columns (pixels, say) take long and cannot be read
 
@@ -318,7 +317,7 @@ def class_pairs(items: CalibrationSet) -> float:
 
 def shared_folds(items: CalibrationSet, random_state: int) -> Folds:
     """Return the folds on which all candidates are compared."""
-    return Folds.make(items.n_items, _N_FOLDS, seed=[random_state, 0], groups=items.groups)
+    return Folds.make(items.n_items, seed=[random_state, 0], groups=items.groups)
 
 
 def _right_on_average(items: CalibrationSet, random_state: int) -> tuple[Matrix, Potential, float]:
