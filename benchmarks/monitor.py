@@ -1,4 +1,4 @@
-"""What the support monitor catches, how soon, and how often it cries wolf.
+"""What the support monitor catches, how soon, and how often it raises a false alarm.
 
     HETCAL_DATA=... python benchmarks/monitor.py              # the tables of the user guide
     HETCAL_DATA=... python benchmarks/monitor.py --runs 5     # a first look

@@ -1,4 +1,4 @@
-"""A stranger's table: what is understood, what is said about it, and what is refused how."""
+"""Tables as users have them: what is understood, what is said about it, and what is refused how."""
 
 from __future__ import annotations
 

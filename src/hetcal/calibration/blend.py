@@ -28,7 +28,6 @@ from hetcal.data import CalibrationSet, Folds, Scores, out_of_sample
 from hetcal.kernels.atoms import find_atoms
 from hetcal.kernels.mixture import mixture_weights
 
-_N_FOLDS = 5
 _AS_IT_IS = "uncalibrated"
 # On an imagined item: what a map says of the truth for every one of the classifier's own.
 _RIVALS = 0.6
@@ -149,7 +148,7 @@ class GlobalBlend(GroupAwareCalibrator, GlobalCalibrator):
 
     def _learn(self, items: CalibrationSet) -> None:
         tried = candidates(items)
-        folds = Folds.make(items.n_items, _N_FOLDS, seed=self.random_state, groups=items.groups)
+        folds = Folds.make(items.n_items, seed=self.random_state, groups=items.groups)
         predictions = out_of_sample(_fold_maps(tried, items), folds, items.n_items)
         self.names_ = list(tried)
         self.weights_ = self._weigh(predictions, items)

@@ -13,8 +13,6 @@ from hetcal._typing import Matrix, Rows
 from hetcal.data import CalibrationSet, Folds, out_of_sample
 from hetcal.data.folds import Split
 
-_N_FOLDS = 5
-
 
 def seeded(calibrator: Any, random_state: int) -> Any:
     """Return the calibrator with the seed, where it or the one it wraps takes one."""
@@ -50,7 +48,7 @@ def predicted_by(fitted: Any, items: CalibrationSet) -> Matrix:
 
 def shared_folds(items: CalibrationSet, random_state: int) -> Folds:
     """Return the folds on which methods are compared that have no way of their own."""
-    return Folds.make(items.n_items, _N_FOLDS, seed=[random_state, 0], groups=items.groups)
+    return Folds.make(items.n_items, seed=[random_state, 0], groups=items.groups)
 
 
 def out_of_sample_proba(fitted: Any, items: CalibrationSet, random_state: int = 0) -> Matrix:

@@ -15,7 +15,6 @@ from hetcal._threads import ThreadSafe
 from hetcal._typing import Matrix, Rows
 from hetcal.data import Folds, NewItems, Scores
 
-_N_FOLDS = 5
 _LEVELS = np.linspace(0.05, 0.95, 10)
 
 
@@ -137,7 +136,7 @@ def support_of_new_groups(
     groups : ndarray of shape (n,)
     """
     n = groups.shape[0]
-    most, share = support(Folds.make(n, _N_FOLDS, seed=0, groups=groups))
+    most, share = support(Folds.make(n, seed=0, groups=groups))
     half, share_of_half = support(Folds.make(n, 2, seed=1, groups=groups))
     times_as_many = float(np.mean(share) / np.mean(share_of_half))
     if times_as_many <= 1:

@@ -18,8 +18,6 @@ from hetcal.calibration.out_of_sample_support import (
 from hetcal.data import Folds, out_of_sample
 from hetcal.kernels.votes import Ballot, Voters, VoteRule
 
-_N_FOLDS = 5
-
 
 @dataclass(frozen=True)
 class OwnVotes:
@@ -80,7 +78,7 @@ class GroupedVotes:
     def ballot(self) -> Ballot:
         """Return the votes on each item."""
         n = self.groups.shape[0]
-        mass, support, _ = self._without(Folds.make(n, _N_FOLDS, seed=0, groups=self.groups))
+        mass, support, _ = self._without(Folds.make(n, seed=0, groups=self.groups))
         return Ballot(mass, support)
 
     def support(self) -> Reference:

@@ -35,14 +35,19 @@ class Folds:
 
     @classmethod
     def make(
-        cls, n_items: int, n_folds: int, *, seed: int | list[int] | None, groups: Rows | None = None
+        cls,
+        n_items: int,
+        n_folds: int = 5,
+        *,
+        seed: int | list[int] | None,
+        groups: Rows | None = None,
     ) -> Folds:
         """Return folds of about equal size, the same ones for the same seed.
 
         Parameters
         ----------
         n_items : int
-        n_folds : int
+        n_folds : int, default=5
             Fewer where there are fewer items or groups.
         seed : int, list of int or None
             None draws other folds each time.

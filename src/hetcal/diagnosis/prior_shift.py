@@ -36,7 +36,6 @@ _TOLERANCE = 1e-9  # of the log-likelihood per item
 _MOST_STEPS, _MOST_HALVINGS = 100, 10
 _RIDGE, _NEARLY_ALL = 1e-10, 0.999
 _N_BOOTSTRAP = 100
-_N_FOLDS = 5
 _MOST_NEW_ITEMS = 5000  # of each resample: enough for intervals
 _MATTERS = 0.02
 _LEAST_PRIOR = 1e-6
@@ -267,7 +266,7 @@ def _scored_by_forest(
     rng = np.random.default_rng([random_state, 8])
     Z = _with_log_proba(items.features(), items.kind, items.output)
     Z_new = _with_log_proba(items.encoder().transform(X_new), items.kind, new_output)
-    folds = Folds.make(items.n_items, _N_FOLDS, seed=[random_state, 8], groups=items.groups)
+    folds = Folds.make(items.n_items, seed=[random_state, 8], groups=items.groups)
     scorer = rng.choice(folds.number, Z_new.shape[0])
     votes, new_votes = forest_votes_of_both(Z, items, folds, Z_new, scorer, seed=random_state)
     return items.with_output(votes, "y_proba"), new_votes

@@ -10,6 +10,7 @@ import numpy as np
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import count, numbers
 from hetcal._typing import Matrix, Rows, Vector
+from hetcal.metrics.scores import brier_losses
 
 NAMES = ("accuracy", "brier")
 
@@ -45,8 +46,8 @@ class LabelSums:
         happened = np.eye(Q.shape[1])[codes]
         top = Q.argmax(axis=1)
         confidence, squares = Q[np.arange(len(Q)), top], (Q**2).sum(axis=1)
-        brier = ((Q - happened) ** 2).sum(axis=1)
-        excess = [((top == codes) - confidence).sum(), (brier - (1 - squares)).sum()]
+        losses = brier_losses(Q, codes)
+        excess = [((top == codes) - confidence).sum(), (losses - (1 - squares)).sum()]
         variance = [
             (confidence * (1 - confidence)).sum(),
             4 * ((Q**3).sum(axis=1) - squares**2).sum(),

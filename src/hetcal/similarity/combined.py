@@ -13,6 +13,7 @@ from hetcal._stored import expect, stored
 from hetcal._stored.fields import MOST_CLASSES, instance, number, whole
 from hetcal.kernels.simplex import normalize_rows
 from hetcal.kernels.votes import Ballot, Voters, VoteRule, vote_with_matrix
+from hetcal.metrics.scores import brier_losses
 from hetcal.similarity.base import BaseSimilarity, Matrix
 
 _CANDIDATES = np.linspace(0.0, 1.0, 11)
@@ -159,7 +160,6 @@ class CombinedSimilarity(BaseSimilarity):
         self, codes: NDArray[np.int64], sample_weight: Matrix | None
     ) -> dict[float, float]:
         voters = Voters(codes, int(codes.max()) + 1, sample_weight)
-        truth = np.eye(voters.n_classes)[codes]
         weight = np.ones(codes.shape[0]) if sample_weight is None else sample_weight
         total = dict.fromkeys(_CANDIDATES.tolist(), 0.0)
         for rows in self._chunks(self.n_items_):
@@ -168,5 +168,5 @@ class CombinedSimilarity(BaseSimilarity):
             for a in total:
                 ballot = vote_with_matrix(self._blend(features, proba, a), voters, VoteRule())
                 Q = normalize_rows(ballot.mass)
-                total[a] += float(weight[rows] @ ((Q - truth[rows]) ** 2).sum(axis=1))
+                total[a] += float(weight[rows] @ brier_losses(Q, codes[rows]))
         return {a: score / float(weight.sum()) for a, score in total.items()}

@@ -51,7 +51,6 @@ from hetcal.metrics.scores import brier_losses
 from hetcal.metrics.standard_errors import mean_and_error
 
 _BASE = "base"
-_N_FOLDS = 5
 _BLOCK_ROWS = 1 << 14
 # What counts as hardly any use of the classifier, what it must not exceed even by chance, and how
 # local the hybrid must be for that to be a matter of its calibration items.
@@ -189,7 +188,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         self.n_features_in_ = self.encoder_.n_features_in_
         self.calibration_rows_ = np.flatnonzero(items.weights > 0)
         learned = items.take(self.calibration_rows_)
-        folds = Folds.make(learned.n_items, _N_FOLDS, seed=self.random_state, groups=learned.groups)
+        folds = Folds.make(learned.n_items, seed=self.random_state, groups=learned.groups)
         library = Library(learned, self.n_estimators, self.random_state, self.n_jobs)
         families = [*library.global_maps(), *library.wanted(self.experts)]
         self.auxiliary_families_ = library.auxiliary(families)

@@ -27,7 +27,6 @@ _JITTER = 1e-6
 _LEAST_SLACK = 1e-6
 _LEAST_PROBABILITY = 1e-4
 _BLOCK_ROWS = 2048
-_N_FOLDS = 5
 # Groups are left out one by one while they are small: what all items share (width, ridge and where
 # the functions start) then hardly depends on a group, and solving for it costs little.
 _LARGEST_SHARE, _LARGEST_GROUP = 0.02, 500
@@ -136,7 +135,7 @@ class KernelFamily(Family):
         """Fit where the functions start from, and predict the items out of sample."""
         if self.with_model:
             self.map_ = GlobalFamily("temperature", TemperatureScaling()).fit(items)
-            folds = Folds.make(items.n_items, _N_FOLDS, seed=self.seed, groups=items.groups)
+            folds = Folds.make(items.n_items, seed=self.seed, groups=items.groups)
             if len(folds) < 2:  # one of two groups, the other held out
                 return self.map_.predict(items.features(), items.scores)[0]
             return self.map_.cross_fitted(items, folds)[0]
