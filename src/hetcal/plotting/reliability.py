@@ -12,7 +12,7 @@ from hetcal._typing import Vector
 from hetcal._validation import check_choice
 from hetcal.data import CalibrationSet
 from hetcal.metrics.ece import BINNINGS, bin_of, check_n_bins
-from hetcal.metrics.marginals import calibration_marginals
+from hetcal.metrics.marginals import event_of
 from hetcal.metrics.reliability import reliability_bins
 from hetcal.plotting.style import INK, PALETTE, axes_to_draw_on, tidy
 
@@ -112,7 +112,7 @@ class ReliabilityDisplay:
                 f"got {confidence!r}."
             )
         items = CalibrationSet.to_score(y, y_proba, classes=classes, sample_weight=sample_weight)
-        score, outcome, event = _marginal(items, pos_label)
+        score, outcome, event = event_of(items, pos_label, _NAME)
         bins = bin_of(score, items.weights, binning, n_bins)
         return cls(
             curve=reliability_bins(score, outcome, bins, items, confidence),
@@ -235,25 +235,6 @@ class ReliabilityDisplay:
         edges = [*bars["left"], bars["right"].iloc[-1]]
         ax.stairs(bars["share"], edges, fill=True, color=color, alpha=0.12, zorder=0)
         ax.stairs(bars["share"], edges, color=color, alpha=0.5, linewidth=0.8, zorder=0)
-
-
-def _marginal(items: CalibrationSet, pos_label: Any) -> tuple[Vector, Vector, str]:
-    """Return the score of each item, whether its event happened, and the event in words."""
-    if pos_label is None and items.n_classes > 2:
-        [(score, outcome)] = calibration_marginals(items, "top-label", _NAME)
-        return score, outcome, "of the predicted class"
-    labels = items.classes.tolist()
-    if pos_label is None:
-        column = 1
-    elif pos_label in labels:
-        column = labels.index(pos_label)
-    else:
-        raise ValueError(
-            f"{_NAME}: pos_label={pos_label!r} is not one of the classes {labels[:10]}. "
-            "Name one of them."
-        )
-    outcome = (items.codes == column).astype(np.float64)
-    return items.proba[:, column], outcome, f"of class {labels[column]}"
 
 
 def _count_bars(score: Vector, weight: Vector) -> pd.DataFrame:
