@@ -16,7 +16,7 @@ from hetcal.metrics.statistics import Statistic, checked_value
 
 _NAME = "smooth_calibration_error"
 _GRID = 2048
-_BISECTIONS = 24
+_TOLERANCE = 1e-7
 
 
 def smooth_calibration_error(
@@ -107,13 +107,31 @@ def _spread(score: Vector, amount: Vector) -> sparse.csr_array:
 def _self_consistent_width(residuals: Matrix) -> Vector:
     """Return for each row of residuals (B, cells) the width that equals its own error."""
     spectrum = dct(residuals, type=2, norm="ortho", axis=1)
-    low, high = np.zeros(residuals.shape[0]), np.ones(residuals.shape[0])
-    for _ in range(_BISECTIONS):
-        width = (low + high) / 2
-        too_narrow = _error_at_width(spectrum, width) > width
-        low, high = np.where(too_narrow, width, low), np.where(too_narrow, high, width)
-    # Where the residuals cancel altogether the search ends at its first step above zero.
-    return np.where(high < 2.0 ** (1 - _BISECTIONS), 0.0, (low + high) / 2)
+    width = np.zeros(residuals.shape[0])
+    above = _error_at_width(spectrum, width)
+    open_rows = np.flatnonzero(above > _TOLERANCE)  # where residuals cancel altogether, it is 0
+    spectrum, above = spectrum[open_rows], above[open_rows]
+    low, high = np.zeros(open_rows.shape), np.ones(open_rows.shape)
+    below = _error_at_width(spectrum, high) - high
+    was_wide = np.full(open_rows.shape, -1)
+    # False position, by Illinois's rule. The error falls with the width, so the distance to the
+    # solution is at most the difference between the two.
+    while open_rows.size:
+        middle = (low * below - high * above) / (below - above)
+        gap = _error_at_width(spectrum, middle) - middle
+        width[open_rows] = middle
+        wide = (gap < 0).astype(np.int64)
+        other_end = np.where(wide == was_wide, 0.5, 1.0)  # twice the same end moved
+        above, below = (
+            np.where(wide, above * other_end, gap),
+            np.where(wide, gap, below * other_end),
+        )
+        low, high = np.where(wide, low, middle), np.where(wide, middle, high)
+        left = np.abs(gap) > _TOLERANCE
+        open_rows, spectrum = open_rows[left], spectrum[left]
+        low, high, was_wide = low[left], high[left], wide[left]
+        above, below = above[left], below[left]
+    return width
 
 
 def _error_at_width(spectrum: Matrix, width: Vector) -> Vector:
