@@ -111,7 +111,9 @@ def evaluate(
         its mean probability; with more classes, how often the predicted class was right; the worst
         by absolute value) and ``minimum_detectable_error``: the difference of these two that would
         be found at 5 % in four of five samples of this size. Groups of fewer than 20 rows (or
-        ``groups``) have no bounds and are not among the worst.
+        ``groups``) have no bounds and are not among the worst. Bounds of the smooth calibration
+        error are as wide as the errors of labels drawn from the probabilities: a lower bound of 0
+        means that noise alone may have made it.
 
     Examples
     --------

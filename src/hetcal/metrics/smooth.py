@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,15 @@ def smooth_statistic(items: CalibrationSet, *, kind: str = "top-label") -> Stati
         return np.mean(errors, axis=0)
 
     return statistic
+
+
+def smooth_error_of_residuals(score: Vector, weight: Vector) -> Callable[[Matrix], Vector]:
+    """Return the error as a function of residuals (outcome minus score) of shape (n, B).
+
+    It is subadditive: the error of a sum of residuals is at most the sum of their errors.
+    """
+    spread = _spread(score, weight / weight.sum())
+    return lambda residuals: _self_consistent_width((spread @ residuals).T)
 
 
 def _spread(score: Vector, amount: Vector) -> sparse.csr_array:
