@@ -7,7 +7,10 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from hetcal.metrics import expected_calibration_error
+from hetcal.data import CalibrationSet
+from hetcal.metrics import expected_calibration_error, smooth_calibration_error
+from hetcal.metrics.reliability import smooth_reliability
+from hetcal.metrics.smooth import ReflectedKernel
 from hetcal.plotting import ReliabilityDisplay
 
 RNG = np.random.default_rng(0)
@@ -42,7 +45,7 @@ def test_one_class_against_the_rest_is_the_binary_diagram():
     one = ReliabilityDisplay.from_predictions(Y, P, pos_label="b")
     binary = ReliabilityDisplay.from_predictions(Y == "b", P[:, 1])
     pd.testing.assert_frame_equal(one.frame(), binary.frame())
-    assert one.event == "of class b"
+    assert one.events == ["of class b"]
 
 
 def test_integer_weights_count_like_rows_except_in_the_band():
@@ -105,3 +108,159 @@ def test_a_new_figure_when_none_is_given():
     ax = ReliabilityDisplay.from_predictions(Y, P).plot()
     assert ax.get_xlabel() == "predicted probability of the predicted class"
     plt.close(ax.figure)
+
+
+def test_several_models_are_the_single_ones_side_by_side():
+    both = ReliabilityDisplay.from_predictions(Y2, {"before": P2, "after": P2**2})
+    table = both.frame()
+    assert "event" not in table
+    for name, p in (("before", P2), ("after", P2**2)):
+        own = table[table["name"] == name].drop(columns="name").reset_index(drop=True)
+        pd.testing.assert_frame_equal(own, ReliabilityDisplay.from_predictions(Y2, p).frame())
+
+
+def test_a_panel_per_class():
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    display = ReliabilityDisplay.from_predictions(Y, P, per_class=True)
+    assert display.events == ["of class a", "of class b", "of class c"]
+    table = display.frame()
+    own = table[table["event"] == "of class b"].drop(columns="event").reset_index(drop=True)
+    expected = ReliabilityDisplay.from_predictions(Y, P, pos_label="b").frame()
+    pd.testing.assert_frame_equal(own, expected)
+    axes = display.plot(Figure().subplots(1, 3))
+    assert [ax.get_xlabel()[-7:] for ax in axes] == ["class a", "class b", "class c"]
+    np.testing.assert_array_equal(axes[1].lines[-1].get_ydata(), expected["observed"])
+    with pytest.raises(ValueError, match="has 3 panels, and ax holds 2"):
+        display.plot(Figure().subplots(1, 2))
+
+
+def test_a_grid_of_new_axes_has_as_many_as_there_are_panels():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    Q = RNG.dirichlet(np.ones(5), 200)
+    y = np.array([RNG.choice(5, p=q) for q in Q])
+    axes = ReliabilityDisplay.from_predictions(y, Q, per_class=True).plot()
+    assert len(axes) == len(axes[0].figure.axes) == 5
+    plt.close(axes[0].figure)
+
+
+def test_groups_are_overlaid_and_named():
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    by = np.where(np.arange(300) % 3, "many", "few")
+    weight = np.where(np.arange(300) < 10, 0.0, 1.0)
+    display = ReliabilityDisplay.from_predictions(Y2, P2, by=by, sample_weight=weight, n_bins=5)
+    inside = (by == "few") & (weight > 0)
+    few = display.frame().query("name == 'few'").drop(columns="name").reset_index(drop=True)
+    expected = ReliabilityDisplay.from_predictions(Y2[inside], P2[inside], n_bins=5).frame()
+    pd.testing.assert_frame_equal(few, expected)
+    ax = display.plot(Figure().subplots())
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["few", "many"]
+    with pytest.raises(ValueError, match="those of a single curve"):
+        display.plot(Figure().subplots(), color="red")
+
+
+@pytest.mark.parametrize("curve", ["binned", "smooth"])
+def test_simultaneous_bands_are_wider_and_what_is_drawn(curve):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    display = ReliabilityDisplay.from_predictions(Y2, P2, curve=curve)
+    table = display.frame()
+    assert (table["low_simultaneous"] <= table["low"]).all()
+    assert (table["high_simultaneous"] >= table["high"]).all()
+    assert (table["high_simultaneous"] > table["high"]).mean() > 0.5
+    tops = {}
+    for band in ("pointwise", "simultaneous", None):
+        ax = Figure().subplots()
+        display.plot(ax, band=band, counts=False)
+        ends = [v[:, 1].max() for c in ax.collections for v in [c.get_paths()[0].vertices]]
+        tops[band] = ends
+    assert tops[None] == []
+    if curve == "binned":
+        assert tops["simultaneous"][0] == pytest.approx(table["high_simultaneous"][0])
+        assert tops["pointwise"][0] == pytest.approx(table["high"][0])
+    else:
+        assert tops["simultaneous"][0] == pytest.approx(table["high_simultaneous"].max())
+    with pytest.raises(ValueError, match="band must be one of 'pointwise', 'simultaneous'"):
+        display.plot(Figure().subplots(), band="wide")
+
+
+def test_bins_hold_together_as_often_as_they_say():
+    """Eight bins at 90 %: pointwise bands all hold in 43 % of samples, simultaneous in 90 %."""
+    rng = np.random.default_rng(3)
+    p = np.repeat(np.linspace(0.15, 0.85, 8), 60)
+    held = {"": 0, "_simultaneous": 0}
+    for _ in range(100):
+        table = ReliabilityDisplay.from_predictions(
+            (rng.random(480) < p).astype(int), p, n_bins=8, confidence=0.9
+        ).frame()
+        for kind in held:
+            inside = table["predicted"].between(table[f"low{kind}"], table[f"high{kind}"])
+            held[kind] += inside.all()
+    assert held["_simultaneous"] >= 82
+    assert held[""] <= 62
+
+
+def test_smooth_curve_against_a_loop_over_all_items():
+    table = ReliabilityDisplay.from_predictions(Y2, P2, curve="smooth").frame()
+    error = smooth_calibration_error(Y2, P2, kind="binary")
+    width = max(error, 1.06 * P2.std() * 300**-0.2)
+    for place, observed in table[["predicted", "observed"]].to_numpy()[::10]:
+        images = [place, -place, 2 - place]
+        weight = sum(np.exp(-((P2 - image) ** 2) / (2 * width**2)) for image in images)
+        assert observed == pytest.approx(place + np.average(Y2 - P2, weights=weight), abs=1e-3)
+
+
+def test_smooth_band_holds_the_smoothed_truth():
+    """Of 30 samples whose bands hold in 95 %, fewer than 25 are held once in 300 times."""
+    rng = np.random.default_rng(4)
+    p = rng.uniform(0.02, 0.98, 500)
+    truth = 0.5 * p + 0.2
+    held = 0
+    for _ in range(30):
+        y = (rng.random(500) < truth).astype(int)
+        items = CalibrationSet.to_score(y, p)
+        table = smooth_reliability(p, y.astype(float), items)
+        kernel = ReflectedKernel(p, y - p, np.ones(500), 500)
+        target = np.interp(
+            table["predicted"],
+            kernel.places,
+            kernel.places + kernel.mean((truth - p)[:, None])[:, 0],
+        )
+        held += (
+            (table["low_simultaneous"] <= target) & (target <= table["high_simultaneous"])
+        ).all()
+    assert held >= 52
+
+
+@pytest.mark.parametrize("curve", ["binned", "smooth"])
+def test_repeated_rows_as_one_group_have_the_bands_of_the_rows(curve):
+    five = np.repeat(np.arange(300), 5)
+    options = {"curve": curve, "n_bins": 5}
+    alone = ReliabilityDisplay.from_predictions(Y2, P2, **options).frame()
+    grouped = ReliabilityDisplay.from_predictions(Y2[five], P2[five], groups=five, **options)
+    naive = ReliabilityDisplay.from_predictions(Y2[five], P2[five], **options).frame()
+    width, group_width, naive_width = (
+        (table["high"] - table["low"]).mean() for table in (alone, grouped.frame(), naive)
+    )
+    assert group_width == pytest.approx(width, rel=0.15)
+    assert naive_width < 0.7 * width
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((Y, {}), {}, "empty dict of models"),
+        ((Y, {"a": P}), {"by": Y}, "one diagram shows one of them"),
+        ((Y, P), {"per_class": True, "pos_label": "a"}, "Pass one of the two"),
+        ((Y, P), {"by": {"x": Y, "y": Y}}, "by has 2 columns"),
+        ((Y, P), {"curve": "line"}, "curve must be one of 'binned', 'smooth'"),
+        ((np.arange(31), np.eye(31)), {"per_class": True}, "would draw 31 panels"),
+    ],
+)
+def test_layouts_that_cannot_be_drawn(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        ReliabilityDisplay.from_predictions(*arguments, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,29 @@ def calibration_marginals(
             "Use kind='top-label' or kind='class-wise'."
         )
     return _pairs(items, kind)
+
+
+def event_of(items: CalibrationSet, pos_label: Any, caller: str) -> tuple[Vector, Vector, str]:
+    """Return the probability of one event per item, whether it happened, and the event in words.
+
+    The event is that an item is of class ``pos_label``; where that is None, of the second of two
+    classes, and with more classes that the predicted class is right.
+    """
+    if pos_label is None and items.n_classes > 2:
+        [(score, outcome)] = calibration_marginals(items, "top-label", caller)
+        return score, outcome, "of the predicted class"
+    labels = items.classes.tolist()
+    if pos_label is None:
+        column = 1
+    elif pos_label in labels:
+        column = labels.index(pos_label)
+    else:
+        raise ValueError(
+            f"{caller}: pos_label={pos_label!r} is not one of the classes {labels[:10]}. "
+            "Name one of them."
+        )
+    outcome = (items.codes == column).astype(np.float64)
+    return items.proba[:, column], outcome, f"of class {labels[column]}"
 
 
 def _pairs(items: CalibrationSet, kind: str) -> Iterator[tuple[Vector, Vector]]:

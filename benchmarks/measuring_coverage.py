@@ -1,0 +1,108 @@
+"""How often the intervals of `evaluate(groups_by=)` and of reliability diagrams hold the truth.
+
+    python benchmarks/measuring_coverage.py               # the table of the user guide
+    python benchmarks/measuring_coverage.py --trials 20
+
+Each function takes a law and a seed and returns, by name, whether the interval of one sample held
+the true value. The truth is that of the law: of 400,000 items for groups; for diagrams the mean
+of P(y | p) over the items of the bin, or under the kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+
+from hetcal.metrics import evaluate
+
+SHARES = (0.5, 0.3, 0.15, 0.05)
+METRICS = ("brier_score", "accuracy", "smooth_calibration_error_binary", "observed_minus_predicted")
+
+
+@dataclass(frozen=True)
+class Law:
+    """Probabilities, and how the truth of each of four groups differs from them."""
+
+    name: str
+    n: int
+    draw: Callable[[np.random.Generator, int], np.ndarray]
+    slopes: tuple[float, ...] = (1, 1, 1, 1)
+    shifts: tuple[float, ...] = (0, 0, 0, 0)
+
+    def sample(self, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return labels, probabilities, P(y | p, group) and groups."""
+        rng = np.random.default_rng([11, seed])
+        group = rng.choice(4, size=n, p=SHARES)
+        p = self.draw(rng, n)
+        q = expit(np.array(self.slopes)[group] * logit(p) + np.array(self.shifts)[group])
+        return (rng.random(n) < q).astype(int), p, q, group
+
+
+def even(rng, n):
+    return rng.uniform(0.02, 0.98, size=n)
+
+
+def rare(rng, n):
+    return np.clip(rng.beta(0.5, 24.5, size=n), 1e-6, 1 - 1e-6)
+
+
+LAWS = (
+    Law("right", 1000, even),
+    Law("wrong in two groups", 1000, even, slopes=(1, 1, 0.5, 1), shifts=(0, 0, 0, 0.7)),
+    Law("events of 2 %", 4000, rare),
+    Law("events of 2 %, wrong", 4000, rare, shifts=(0, 0, 0.7, 0)),
+)
+
+
+def group_intervals(law: Law, seed: int, n_bootstrap: int = 200) -> dict[str, bool]:
+    """Return whether all groups, the worst and the largest gap are held, metric by metric."""
+    y, p, _, group = law.sample(law.n, seed)
+    table = evaluate(y, p, groups_by=group, n_bootstrap=n_bootstrap, random_state=seed)
+    truth = _truth(law)
+    held = {}
+    for metric in METRICS:
+        rows = table.loc[metric].set_index("part")
+        values = truth[metric]
+        worst = -np.min(values) if metric == "accuracy" else np.max(np.abs(values))
+        targets = {"group": values, "worst": abs(worst), "gap": np.ptp(values)}
+        for part, target in targets.items():
+            low, high = (np.asarray(rows.loc[part, end], dtype=float) for end in ("low", "high"))
+            held[f"{metric}: {part}"] = bool(((low <= target) & (target <= high)).all())
+    return held
+
+
+@cache
+def _truth(law: Law) -> dict[str, np.ndarray]:
+    y, p, _, group = law.sample(400_000, 10**6)
+    table = evaluate(y, p, groups_by=group, n_bootstrap=0)
+    table = table[table["part"] == "group"]
+    return {metric: table.loc[metric, "value"].to_numpy() for metric in METRICS}
+
+
+def coverage(law: Law, of: Callable[[Law, int], dict[str, bool]], n_trials: int) -> pd.Series:
+    """Return the share of trials in which each interval held."""
+    return pd.DataFrame([of(law, seed) for seed in range(n_trials)]).mean()
+
+
+def main() -> None:
+    """Print the tables as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=200)
+    n_trials = parser.parse_args().trials
+    names = [law.name for law in LAWS]
+    for of in (group_intervals,):
+        table = pd.DataFrame({law.name: coverage(law, of, n_trials) for law in LAWS})
+        print(f"\n| held in % of {n_trials} samples | " + " | ".join(names) + " |")
+        print("|---" * (len(names) + 1) + "|")
+        for name, shares in table.iterrows():
+            print(f"| {name} | " + " | ".join(f"{100 * s:.1f}" for s in shares) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
