@@ -5,7 +5,12 @@ import pytest
 from scipy.special import expit, logit
 from tests.calibration.test_global import fitted, sample
 
-from hetcal.calibration import MatrixScaling, SplineCalibration, VennAbersCalibration
+from hetcal.calibration import (
+    MatrixScaling,
+    SplineCalibration,
+    VennAbersCalibration,
+    get_calibrator,
+)
 from hetcal.metrics.scores import log_losses
 
 pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
@@ -124,3 +129,16 @@ def test_bad_parameters_are_named(calibrator, message):
     _, P, codes = sample()
     with pytest.raises(ValueError, match=message):
         calibrator.fit(None, codes, y_proba=P)
+
+
+@pytest.mark.parametrize("name", ["venn-abers", "global"])
+def test_one_column_says_what_two_columns_say(name):
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.02, 0.98, 150)
+    y = (rng.random(150) < p**2).astype(int)
+    both = np.column_stack([1 - p, p])
+    fitted = get_calibrator(name).fit(None, y, y_proba=both)
+    of_first_column = 1 - both[:, 0]  # the same probabilities, but for the last bit
+    np.testing.assert_allclose(
+        fitted.predict_proba(y_proba=of_first_column), fitted.predict_proba(y_proba=both), atol=1e-9
+    )

@@ -13,6 +13,7 @@ import numpy as np
 from hetcal._typing import Matrix, Vector
 
 Corner = tuple[float, float]
+_ROUNDING = 1e-10
 
 
 class VennAbersMap(NamedTuple):
@@ -85,11 +86,15 @@ def _convex(a: Corner, b: Corner, c: Corner) -> bool:
 
 
 def apply_venn_abers(fitted: VennAbersMap, score: Vector) -> tuple[Vector, Vector]:
-    """Return the two ends for new scores."""
+    """Return the two ends for new scores.
+
+    A score counts as that of a calibration item where only rounding tells them apart: 1 - p has
+    another last bit than the p of the other class.
+    """
     thresholds, lower, upper = fitted
     return (
-        lower[np.searchsorted(thresholds, score, side="right")],
-        upper[np.searchsorted(thresholds, score, side="left")],
+        lower[np.searchsorted(thresholds, score + _ROUNDING, side="right")],
+        upper[np.searchsorted(thresholds, score - _ROUNDING, side="left")],
     )
 
 
