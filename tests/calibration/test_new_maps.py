@@ -5,7 +5,12 @@ import pytest
 from scipy.special import expit, logit
 from tests.calibration.test_global import fitted, sample
 
-from hetcal.calibration import MatrixScaling, SplineCalibration, VennAbersCalibration
+from hetcal.calibration import (
+    AtomCalibration,
+    MatrixScaling,
+    SplineCalibration,
+    VennAbersCalibration,
+)
 from hetcal.metrics.scores import log_losses
 
 pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
@@ -124,3 +129,14 @@ def test_bad_parameters_are_named(calibrator, message):
     _, P, codes = sample()
     with pytest.raises(ValueError, match=message):
         calibrator.fit(None, codes, y_proba=P)
+
+
+def test_atoms_whose_logarithms_differ_do_not_depend_on_the_order():
+    """1e-100 is zero as a probability, and far from it as a logarithm."""
+    same = [[1 / 3] * 3] * 10
+    P = np.array([*same, [1.0, 0.0, 0.0], [0.0, 1.0, 1e-200], [1.0, 0.0, 1e-100]])
+    y = np.array([0] * 8 + [1, 1, 0, 0, 0])
+    atoms = AtomCalibration(classes=range(3))
+    one = atoms.fit(None, y, y_proba=P).predict_proba(y_proba=P)
+    other = atoms.fit(None, y[::-1], y_proba=P[::-1]).predict_proba(y_proba=P)
+    np.testing.assert_allclose(one, other, atol=1e-6)
