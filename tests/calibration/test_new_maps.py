@@ -6,6 +6,7 @@ from scipy.special import expit, logit
 from tests.calibration.test_global import fitted, sample
 
 from hetcal.calibration import (
+    AtomCalibration,
     MatrixScaling,
     SplineCalibration,
     VennAbersCalibration,
@@ -142,3 +143,14 @@ def test_one_column_says_what_two_columns_say(name):
     np.testing.assert_allclose(
         fitted.predict_proba(y_proba=of_first_column), fitted.predict_proba(y_proba=both), atol=1e-9
     )
+
+
+def test_atoms_whose_logarithms_differ_do_not_depend_on_the_order():
+    """1e-100 is zero as a probability, and far from it as a logarithm."""
+    same = [[1 / 3] * 3] * 10
+    P = np.array([*same, [1.0, 0.0, 0.0], [0.0, 1.0, 1e-200], [1.0, 0.0, 1e-100]])
+    y = np.array([0] * 8 + [1, 1, 0, 0, 0])
+    atoms = AtomCalibration(classes=range(3))
+    one = atoms.fit(None, y, y_proba=P).predict_proba(y_proba=P)
+    other = atoms.fit(None, y[::-1], y_proba=P[::-1]).predict_proba(y_proba=P)
+    np.testing.assert_allclose(one, other, atol=1e-6)

@@ -74,8 +74,10 @@ class AtomCalibration(GlobalCalibrator):
         used = np.flatnonzero(weight > 0)
         self.atoms_, place = find_atoms(scores.proba[used])
         self.counts_ = counts_by_atom(place, codes[used], weight[used], self.atoms_.shape)
-        first = used[np.unique(place, return_index=True)[1]]
-        self.mass_ = best_mass(self.counts_, self.prior_._apply_map(scores.take(first)))
+        # The mean over the items of an atom: their logarithms may differ where their p does not.
+        smooth = weight[used][:, None] * self.prior_._apply_map(scores.take(used))
+        smooth = np.stack([np.bincount(place, column) for column in smooth.T], axis=1)
+        self.mass_ = best_mass(self.counts_, smooth / self.counts_.sum(axis=1, keepdims=True))
 
     def _apply_map(self, scores: Scores) -> Matrix:
         smooth = self.prior_._apply_map(scores)
