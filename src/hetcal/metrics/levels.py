@@ -60,7 +60,11 @@ LEVELS = {
         "value ± 1.96 standard errors: Brier score or log loss of a recipe as fitted, on new items",
         ("Score.standard_error", "CurvePoint.standard_error", "compare standard_error"),
     ),
-    "cost": Level(0.95, "interval of the mean cost of decisions", ("CostRow.low", "CostRow.high")),
+    "cost": Level(
+        0.95,
+        "mean cost of decisions (accuracy is one less such a cost) ± 1.96 standard errors",
+        ("CostRow.low", "CostRow.high", "compare accuracy standard_error"),
+    ),
     "bootstrap": Level(
         0.95,
         "interval of Brier score, log loss, accuracy, cost, uncertainty and of their differences "
