@@ -83,8 +83,9 @@ def test_it_equals_a_loop_by_hand(data):
 
 def test_the_largest_size_is_plain_cross_validation(data, curve):
     whole = compare(
-        data.X, data.y, y_proba=data.y_proba, methods=["temperature"], baselines=False
-    ).table()
+        data.X, data.y, y_proba=data.y_proba, methods=["temperature"], baselines=False, cv=5,
+        n_repeats=2,
+    ).table()  # fmt: skip
     last = curve.frame().query("method == 'temperature' and size == 240").set_index("metric")
     for metric in ("brier", "log_loss", "accuracy"):
         assert last.loc[metric, "value"] == pytest.approx(whole.loc["temperature", metric])

@@ -49,7 +49,7 @@ def assembled(
             n_scored=len(compared.rows),
         ),
         verdict=verdict,
-        comparison=summaries.comparison(compared, request.random_state),
+        comparison=summaries.comparison(compared),
         reliability=[
             summaries.reliability(items, compared.proba(m), compared.rows, summaries.label_of(m))
             for m in [*shown[:2], *others]

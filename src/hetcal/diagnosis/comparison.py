@@ -145,10 +145,14 @@ class Comparison:
         shown = {}
         for metric in METRICS:
             part = rows.xs(metric, level="metric").reindex(self.methods)
+            # Calibration errors are biased, which a standard error would not tell.
+            errors = part["standard_error"].map(
+                lambda e, m=metric: "" if m == "ece" else f" ± {e:.4f}"
+            )
             shown[metric.replace("_", " ")] = [
-                "-" if np.isnan(value) else f"{value:.4f} ± {error:.4f}{'*' if near else ' '}"
+                "-" if np.isnan(value) else f"{value:.4f}{error}{'*' if near else ' '}"
                 for value, error, near in zip(
-                    part["value"], part["standard_error"], part["within_one_se"], strict=True
+                    part["value"], errors, part["within_one_se"], strict=True
                 )
             ]
         brier = rows.xs("brier", level="metric").reindex(self.methods)

@@ -27,7 +27,6 @@ from hetcal.metrics.statistics import value_of
 
 _N_BINS = 12
 _N_COUNTS = 20
-_N_BOOTSTRAP = 100
 _CURVE_POINTS, _CURVE_REACH = 49, 0.02
 _CONFIDENCES = (0.0, 0.5, 0.7, 0.9, 0.99, 1.0)
 _MOST_CLASSES_SHOWN = 12
@@ -63,9 +62,10 @@ def scope_of(method: str) -> str:
     return "local" if method in ("swc", "hybrid") else "global"
 
 
-def comparison(compared: Compared, seed: int) -> list[findings.MethodRow]:
+def comparison(compared: Compared) -> list[findings.MethodRow]:
     """Return all methods on the same items, the lowest Brier score first."""
-    table = score(compared.out, n_bootstrap=_N_BOOTSTRAP, random_state=seed)
+    # Calibration errors are biased, which the standard error of a bootstrap would not tell.
+    table = score(compared.out, n_bootstrap=0)
     rows = []
     for name in compared.out.methods:
         of_method = table[table["method"] == name].set_index("metric").to_dict("index")

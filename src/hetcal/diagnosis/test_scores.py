@@ -40,7 +40,7 @@ def with_test_scores(found: Findings, request: Request, advice: Advice) -> Findi
     return replace(
         found,
         data=replace(found.data, n_test_scored=len(known)),
-        test=summaries.comparison(compared, request.random_state),
+        test=summaries.comparison(compared),
         test_reliability=[
             summaries.reliability(tested, Q, np.arange(tested.n_items), summaries.label_of(name))
             for name, Q in predicted.items()

@@ -19,7 +19,7 @@ the label of item i. Two things move that mean away from G:
   directions, and the standard deviation grows to :math:`\sqrt{8 m}\, c \sigma^2`.
 
 The two are added as variances. How often the interval holds G is measured in
-``benchmarks/coverage.py``.
+``benchmarks/coverage_of_levels.py``.
 """
 
 from __future__ import annotations
