@@ -649,7 +649,8 @@ def used_calibrator(calibrator: Any, rng: np.random.Generator) -> str:
     wrong = odd_probabilities(calibrator, calibrator.predict_proba(X, **output), 11)
     if wrong is not None:
         return wrong
-    for name in ("predict", "evidence", "effective_sample_size", "predict_interval", "support"):
+    intervals = ("predict_interval", "predict_smoothed_interval", "predict_frequency_interval")
+    for name in ("predict", "evidence", "effective_sample_size", *intervals, "support"):
         method = getattr(calibrator, name, None)
         said = None if method is None else attempt(method, X, **output)
         if name == "support" and isinstance(said, np.ndarray) and not (said >= 0).all():

@@ -1,4 +1,4 @@
-"""How often `predict_interval` covers what it claims, where P(y | x) is known.
+"""How often `predict_smoothed_interval` covers what it claims, where P(y | x) is known.
 
     python benchmarks/interval_coverage.py            # the table of the user guide
     python benchmarks/interval_coverage.py --trials 3
@@ -51,7 +51,7 @@ def coverage(setting: Setting, confidence: float = 0.95, **calibrator) -> dict[s
     in_bag = swc.similarity_.pairwise(Z)
     one_hot = (cal.y[:, None] == cal.classes).astype(float)
 
-    low, high = swc.predict_interval(new.X, y_proba=new.y_proba, confidence=confidence)
+    low, high = swc.predict_smoothed_interval(new.X, y_proba=new.y_proba, confidence=confidence)
     naive_low, naive_high = wilson_interval(
         _average(in_bag, one_hot), _effective_size(in_bag)[:, None], confidence
     )

@@ -31,7 +31,7 @@ swc.fit(X_cal, y_cal, y_proba=model.predict_proba(X_cal))
 item = np.array([[-0.05, 0.42]])
 p = model.predict_proba(item)
 q, support = swc.predict_proba(item, y_proba=p, return_support=True)
-low, high = swc.predict_interval(item, y_proba=p)
+low, high = swc.predict_smoothed_interval(item, y_proba=p)
 voters = swc.evidence(item, y_proba=p, top=len(y_cal))
 effective = swc.effective_sample_size(item, y_proba=p)[0]
 

@@ -328,16 +328,16 @@ def test_no_part_of_the_recipe_has_seen_the_labels_of_the_fold_that_it_predicts(
 
 def behind_a_perfect_model(seed, n=60):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 2))
-    p = 1 / (1 + np.exp(-2 * X[:, 0] * X[:, 1]))
+    X = rng.normal(size=(n, 6))
+    p = 1 / (1 + np.exp(-1.2 * X[:, 0] - 0.5 * X[:, 1]))
     return X, (rng.random(n) > 1 - p).astype(int), np.column_stack([1 - p, p])
 
 
 def test_few_items_behind_a_perfect_model_change_little():
-    """Draws in which base, blend or last step cost 5 to 9 % of the Brier score without trust."""
+    """Draws in which base, blend or last step cost 7 to 13 % of the Brier score without trust."""
     X_new, _, P_new = behind_a_perfect_model(99, 500)
     costs = []
-    for seed in (5001, 5007, 5050, 5066, 5072):
+    for seed in (5002, 5003, 5021, 5050, 5054):
         X, y, P = behind_a_perfect_model(seed)
         hybrid = HybridCalibrator(n_estimators=30).fit(X, y, y_proba=P)
         Q = hybrid.predict_proba(X_new, y_proba=P_new)
@@ -352,10 +352,13 @@ def test_trust_is_a_posterior_probability():
     timid = P**0.5 / (P**0.5).sum(axis=1, keepdims=True)
     items = CalibrationSet.check(None, codes, y_proba=timid, caller="test")
     gain = np.log(P[np.arange(400), codes] / timid[np.arange(400), codes]).sum()
-    assert trust(P, items, 1.0) == pytest.approx(1 / (1 + np.expm1(1.5) * np.exp(-gain)))
+    brier = 2 * ((timid[:, 0] - (codes == 0)) ** 2 - (P[:, 0] - (codes == 0)) ** 2)
+    evidence = max(gain, (brier.mean() / brier.std()) ** 2 * 400 / 2)
+    against = np.expm1(1 + 75 / 400)
+    assert trust(P, items, 1.0) == pytest.approx(1 / (1 + against * np.exp(-evidence)), rel=1e-2)
     assert trust(P, items, 0.0) == 1.0
     assert trust(P, items, 1.0) > 0.9
-    assert trust(P[:20], items.take(np.arange(20)), 1.0) < 0.05
+    assert trust(P[:20], items.take(np.arange(20)), 1.0) < 0.2
     assert trust(P, items, np.inf) < 1e-100
 
 

@@ -214,8 +214,8 @@ def test_the_wrapper_gives_what_its_calibrator_gives(data):
     model = FrozenEstimator(LogisticRegression().fit(X, y))
     wrapper = LocallyCalibratedClassifier(model, "swc").fit(X, y)
     output = {"y_proba": wrapper.estimator_.predict_proba(X)}
-    for method in ("support", "effective_sample_size", "predict_interval"):
+    for method in ("support", "effective_sample_size", "predict_smoothed_interval"):
         expected = getattr(wrapper.calibrator_, method)(X, **output)
         np.testing.assert_array_equal(getattr(wrapper, method)(X), expected)
     globally = LocallyCalibratedClassifier(calibrator="temperature")
-    assert not hasattr(globally, "predict_interval")
+    assert not hasattr(globally, "predict_smoothed_interval")

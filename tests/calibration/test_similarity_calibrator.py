@@ -128,7 +128,12 @@ def test_extension_in_parts_equals_extension_at_once(data):
     once.extend(more.X, more.y, y_proba=more.y_proba)
     for part in (slice(0, 11), slice(11, 30)):
         twice.extend(more.X[part], more.y[part], y_proba=more.y_proba[part])
-    for method in ("predict_proba", "support", "predict_interval", "effective_sample_size"):
+    for method in (
+        "predict_proba",
+        "support",
+        "predict_smoothed_interval",
+        "effective_sample_size",
+    ):
         a, b = (getattr(c, method)(new.X, y_proba=new.y_proba) for c in (once, twice))
         np.testing.assert_array_equal(a, b)
 
@@ -179,7 +184,9 @@ def test_intervals_hold_their_centre_and_widen_with_confidence(data, params):
     centre = mass / mass.sum(axis=1, keepdims=True)
     last = np.zeros_like(centre)
     for confidence in (0.5, 0.9, 0.99):
-        low, high = calibrator.predict_interval(new.X, y_proba=new.y_proba, confidence=confidence)
+        low, high = calibrator.predict_smoothed_interval(
+            new.X, y_proba=new.y_proba, confidence=confidence
+        )
         assert ((low <= centre + 1e-12) & (centre <= high + 1e-12)).all()
         assert (high - low > last).all()
         last = high - low
@@ -189,7 +196,9 @@ def test_intervals_hold_their_centre_and_widen_with_confidence(data, params):
 def test_confidence_lies_between_zero_and_one(data, confidence):
     _, new = data
     with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
-        fitted(data, FOREST).predict_interval(new.X, y_proba=new.y_proba, confidence=confidence)
+        fitted(data, FOREST).predict_smoothed_interval(
+            new.X, y_proba=new.y_proba, confidence=confidence
+        )
 
 
 def coverage_of_target(seed, similarities, interval):
@@ -209,7 +218,7 @@ def test_interval_covers_its_target():
         coverage_of_target(
             seed,
             "unbiased_pairwise",
-            lambda swc, new: swc.predict_interval(new.X, y_proba=new.y_proba),
+            lambda swc, new: swc.predict_smoothed_interval(new.X, y_proba=new.y_proba),
         )
         for seed in range(8)
     ]

@@ -117,7 +117,7 @@ def _assert_valid(calibrator, X, P):
     except (ValueError, TypeError):
         return
     predicted = calibrator.out_of_sample_proba_
-    low, high = calibrator.predict_interval(X, y_proba=P)
+    low, high = calibrator.predict_smoothed_interval(X, y_proba=P)
     for rows in (Q, predicted):
         assert np.isfinite(rows).all()
         assert (rows >= 0).all()

@@ -70,7 +70,7 @@ def test_rows_are_probabilities_and_support_is_bounded(name, seed, K, core):
         calibrator = fresh(ALL[name]).fit(X, y, y_proba=P)
         Q, support = calibrator.predict_proba(X_new, y_proba=P_new, return_support=True)
         size = calibrator.effective_sample_size(X_new, y_proba=P_new)
-        low, high = calibrator.predict_interval(X_new, y_proba=P_new)
+        low, high = calibrator.predict_smoothed_interval(X_new, y_proba=P_new)
         predicted = calibrator.out_of_sample_proba_
     for rows in (Q, predicted):
         assert (rows >= 0).all()
@@ -247,7 +247,7 @@ def test_items_without_support_keep_p_and_are_counted():
     assert caught[0].filename == __file__  # the line that the user wrote
     np.testing.assert_array_equal(Q[[2, 5, 9]], P_new[[2, 5, 9]])
     np.testing.assert_array_equal(np.flatnonzero(support == 0), [2, 5, 9])
-    low, high = calibrator.predict_interval(X_new, y_proba=P_new)
+    low, high = calibrator.predict_smoothed_interval(X_new, y_proba=P_new)
     assert (low[[2, 5, 9]] == 0).all()
     assert (high[[2, 5, 9]] == 1).all()
     assert (calibrator.effective_sample_size(X_new, y_proba=P_new)[[2, 5, 9]] == 0).all()
@@ -270,12 +270,12 @@ def test_blocks_of_rows_equal_the_whole(monkeypatch):
     for name in ("forest", "forest power", "sbaw", "combined"):
         calibrator = fresh(ALL[name]).fit(X, y, y_proba=P)
         whole = calibrator.predict_proba(X_new, y_proba=P_new, heterogeneity=hh)
-        bounds = calibrator.predict_interval(X_new, y_proba=P_new, heterogeneity=hh)
+        bounds = calibrator.predict_smoothed_interval(X_new, y_proba=P_new, heterogeneity=hh)
         with monkeypatch.context() as patch:
             patch.setattr(votes_on_items, "_BLOCK_ROWS", 4)
             parts = calibrator.predict_proba(X_new, y_proba=P_new, heterogeneity=hh)
             np.testing.assert_allclose(parts, whole, atol=1e-12)
-            again = calibrator.predict_interval(X_new, y_proba=P_new, heterogeneity=hh)
+            again = calibrator.predict_smoothed_interval(X_new, y_proba=P_new, heterogeneity=hh)
             np.testing.assert_allclose(again, bounds, atol=1e-12)
 
 

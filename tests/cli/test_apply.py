@@ -238,6 +238,7 @@ def test_what_does_not_fit_is_refused(call, folder, new, tmp_path, capsys):
     assert "lacks the column 'age'" in lacking
     assert "Did you mean 'aeg'?" in lacking
     assert "choose from q, class" in refused(new, "--columns", "q,wealth")
+    assert "Fit with --method hybrid" in refused(new, "--interval")
     percent = new.assign(**{name: 100 * new[name] for name in ("p_default", "p_paid back")})
     assert "divide by 100" in refused(percent)
     row = refused(new.assign(age=[30] * 149 + ["old"]), "--batch-rows", "40")
@@ -375,3 +376,21 @@ def test_labels_and_levels_like_formulas_survive_apply_and_monitor(loans, call, 
     assert json.loads(capsys.readouterr().out)["flags"]["unknown_category"] == 0
     assert call("apply", model, source, "-o", out, "--overwrite", "--verbatim", "-q") == 0
     assert set(pd.read_csv(out)["outcome"]) == {"=bad", "paid back"}
+
+
+def test_intervals_on_request(call, folder, new, tmp_path):
+    model = tmp_path / "hybrid.hetcal"
+    roles = ("--label", "outcome", "--proba", "p_*", "--method", "hybrid")
+    assert call("fit", folder / "loans.csv", *roles, "-o", model, "-q") == 0
+    new.to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "out.csv"
+    options = ("--only-new", "--columns", "q", "--interval", "--batch-rows", "40")
+    assert call("apply", model, tmp_path / "new.csv", "-o", out, *options, "-q") == 0
+    written = pd.read_csv(out)
+    ends = [f"q_{name}_{end}" for name in ("paid back", "default") for end in ("low", "high")]
+    assert written.columns.tolist() == ["q_paid back", "q_default", *ends]
+    calibrator = load(model)
+    X = new[["age", "region"]].astype({"age": float})
+    P = new[["p_paid back", "p_default"]].to_numpy()
+    low, high = calibrator.predict_interval(X, y_proba=P, level=0.9)
+    np.testing.assert_allclose(written[ends].to_numpy(), np.stack([low, high], 2).reshape(-1, 4))

@@ -26,6 +26,7 @@ PARTS = (
     (_FIRST.X, _FIRST.y, _FIRST.y_proba),
     (_SECOND.X, _SECOND.y + 5, _SECOND.y_proba),
 )
+INTERVALS = ("predict_interval", "predict_smoothed_interval", "predict_frequency_interval")
 _MODEL = LogisticRegression().fit(_NEW.X, np.arange(9) % 2)
 
 
@@ -68,7 +69,7 @@ def _calibrator(make: Callable[[], Any]) -> Case:
         "pickle": lambda c: pickle.loads(pickle.dumps(c)).predict(**new),
     }
     known = make()
-    for name in ("support", "evidence", "effective_sample_size", "predict_interval"):
+    for name in ("support", "evidence", "effective_sample_size", *INTERVALS):
         if hasattr(known, name):
             asks[name] = lambda c, name=name: getattr(c, name)(**new)
     if hasattr(known, "out_of_sample_support"):
@@ -90,7 +91,7 @@ def _classifier(make: Callable[[], Any], *, with_proba: bool = False) -> Case:
     new = table(_NEW.X, _NEW.y_proba)
     asks = {"predict_proba": lambda c: c.predict_proba(new), "predict": lambda c: c.predict(new)}
     known = make()
-    for name in ("support", "evidence", "effective_sample_size", "predict_interval", "features"):
+    for name in ("support", "evidence", "effective_sample_size", *INTERVALS, "features"):
         if callable(getattr(known, name, None)):
             asks[name] = lambda c, name=name: getattr(c, name)(new)
     return Case(make, fit, asks)

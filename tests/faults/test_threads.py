@@ -313,7 +313,7 @@ def test_predictions_beside_extend(name, eager):
         "predict_proba": lambda c: c.predict_proba(**few),
         "support": lambda c: c.support(**few),
         "evidence": lambda c: c.evidence(**few),
-        "predict_interval": lambda c: c.predict_interval(**few),
+        "predict_smoothed_interval": lambda c: c.predict_smoothed_interval(**few),
         "out_of_sample_support": lambda c: c.out_of_sample_support(),
         "pickle": lambda c: pickle.loads(pickle.dumps(c)).predict_proba(**few),
     }

@@ -31,8 +31,10 @@ def answers(calibrator, X, P) -> dict:
     for name in ("support", "effective_sample_size"):
         if hasattr(calibrator, name):
             said[name] = getattr(calibrator, name)(X, y_proba=P)
-    if hasattr(calibrator, "predict_interval"):
-        said["low"], said["high"] = calibrator.predict_interval(X, y_proba=P)
+    for kind in ("", "smoothed_", "frequency_"):
+        if hasattr(calibrator, f"predict_{kind}interval"):
+            ends = getattr(calibrator, f"predict_{kind}interval")(X, y_proba=P)
+            said[f"{kind}low"], said[f"{kind}high"] = ends
     if hasattr(calibrator, "evidence"):
         said["evidence"] = calibrator.evidence(X, y_proba=P, top=4)
     if hasattr(calibrator, "out_of_sample_proba_"):

@@ -156,7 +156,7 @@ def test_a_forest_forgets_who_is_in_its_leaves(voters, data, tmp_path):
     np.testing.assert_array_equal(support, new[1])
     np.testing.assert_array_equal(swc.out_of_sample_proba_, loaded.out_of_sample_proba_)
     assert isinstance(loaded, hetcal.SimilarityCalibrator)
-    for name in ("evidence", "effective_sample_size", "predict_interval"):
+    for name in ("evidence", "effective_sample_size", "predict_smoothed_interval"):
         with pytest.raises(ValueError, match="not available.*forget_features"):
             getattr(loaded, name)(data.X_new, y_proba=data.P_new)
     with pytest.raises(ValueError, match="extend is not available"):

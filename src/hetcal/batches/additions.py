@@ -15,8 +15,9 @@ from hetcal.tables.roles import Items
 from hetcal.tables.selection import listed
 from hetcal.tables.text import parse_numbers
 
-_CHOICES = ("q", "class", "support", "size", "flags")
-EVERYTHING = ",".join(_CHOICES)
+_CHOICES = ("q", "class", "support", "size", "flags", "interval")
+EVERYTHING = "q,class,support,size,flags"
+LEVEL = 0.9  # of the interval
 _CLASS, _SUPPORT, _SIZE, _FLAGS = "predicted_class", "support", "effective_size", "flags"
 FLAGS = (
     "no_probability",
@@ -64,6 +65,12 @@ class Additions:
         available["class"] = not model.roles.being_right  # the table has the predicted class
         self._wanted = {part for part in wanted if available.get(part, True)}
         self._q_names = [f"{prefix}{name}" for name in model.roles.classes]
+        self._ends = [f"{name}_{end}" for name in self._q_names for end in ("low", "high")]
+        if "interval" in wanted and not hasattr(model.calibrator, "predict_interval"):
+            raise InputError(
+                f"--interval: {type(model.calibrator).__name__} has no interval of P(y | x). Fit "
+                "with --method hybrid, and without --preserve."
+            )
         self.kinds = self._new_columns()
         self._first_row, self.n_rows = first_row, 0
         self.counts = dict.fromkeys(FLAGS, 0)
@@ -95,11 +102,13 @@ class Additions:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what they say is in the flags, row by row
             Q, support, size = self._predictions(items) if n else self._nothing()
+            ends = self._interval(items) if "interval" in self._wanted else {}
         Q[~items.known] = np.nan
         top = Q.argmax(axis=1) if n else np.zeros(0, dtype=np.int64)
         new: dict[str, Any] = {}
         if "q" in self._wanted:
             new |= {name: Q[:, j] for j, name in enumerate(self._q_names)}
+        new |= ends
         if "class" in self._wanted:
             new[_CLASS] = self._classes_of(top, items.known)
         if "support" in self._wanted and support is not None:
@@ -137,6 +146,7 @@ class Additions:
         own = {"i": "whole", "b": "yes or no", "f": "number"}
         label = own.get(np.array(self._roles.classes).dtype.kind, "text")
         kinds = dict.fromkeys(self._q_names, "number") if "q" in self._wanted else {}
+        kinds |= dict.fromkeys(self._ends, "number") if "interval" in self._wanted else {}
         others = {
             "class": (_CLASS, label),
             "support": (_SUPPORT, "number"),
@@ -155,6 +165,16 @@ class Additions:
         if "size" in self._wanted:
             size = self._calibrator.effective_sample_size(items.X, **given)
         return np.array(Q), support, size
+
+    def _interval(self, items: Items) -> dict[str, Any]:
+        """Return the columns of both ends of the interval of P(y | x), by class."""
+        n, K = items.output.shape[0], len(self._q_names)
+        ends = np.full((n, K, 2), np.nan)
+        if n:
+            found = self._calibrator.predict_interval(items.X, **items.arguments, level=LEVEL)
+            ends[:] = np.stack(found, axis=2)
+        ends[~items.known] = np.nan
+        return dict(zip(self._ends, ends.reshape(n, 2 * K).T, strict=True))
 
     def _nothing(self) -> tuple[Any, Any, Any]:
         none = np.zeros(0)

@@ -306,7 +306,7 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         votes = self.similarity_.heaviest(items.points, self.voters_, items.rule, top)
         return voters_table(votes, self.voters_.codes, self.classes_)
 
-    def predict_interval(
+    def predict_smoothed_interval(
         self,
         X: Any,
         *,

@@ -282,7 +282,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
     @available_if(_calibrator_has("predict_interval"))
     @on_snapshot
     def predict_interval(self, X: Any, **options: Any) -> Any:
-        """Return an interval for each smoothed probability; as the calibrator's."""
+        """Return an interval of P(y | x) for each item; as the calibrator's."""
         features, output = self._new_items(X)
         return self.calibrator_.predict_interval(features, **output, **options)
 
@@ -291,6 +291,20 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         fits = MethodMapping().add(caller="fit", callee="fit")
         router = MetadataRouter(owner=self).add_self_request(self)
         return router.add(estimator=self._make_estimator(), method_mapping=fits)
+
+    @available_if(_calibrator_has("predict_smoothed_interval"))
+    @on_snapshot
+    def predict_smoothed_interval(self, X: Any, **options: Any) -> Any:
+        """Return an interval for each smoothed probability; as the calibrator's."""
+        features, output = self._new_items(X)
+        return self.calibrator_.predict_smoothed_interval(features, **output, **options)
+
+    @available_if(_calibrator_has("predict_frequency_interval"))
+    @on_snapshot
+    def predict_frequency_interval(self, X: Any, **options: Any) -> Any:
+        """Return an interval of E[y | q], of items predicted alike; as the calibrator's."""
+        features, output = self._new_items(X)
+        return self.calibrator_.predict_frequency_interval(features, **output, **options)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

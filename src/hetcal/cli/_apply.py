@@ -49,6 +49,15 @@ def apply(
             rich_help_panel=options.OUTPUT,
         ),
     ] = "q,class,support,size,flags",
+    interval: Annotated[
+        bool,
+        options.flag(
+            "--interval",
+            "Add q_<class>_low and q_<class>_high: 90 % intervals of P(y | x) of each row (of a "
+            "hybrid).",
+            options.OUTPUT,
+        ),
+    ] = False,
     prefix: Annotated[
         str,
         typer.Option(help="Before the class in the new columns.", rich_help_panel=options.OUTPUT),
@@ -120,6 +129,7 @@ def apply(
 
     if as_json and out == "-":
         raise InputError("--json and -o - both write to standard output. Write to a file.")
+    columns += ",interval" if interval else ""
     adding: dict[str, Any] = {"columns": columns, "prefix": prefix, "leave_missing": leave_missing}
     sizes: dict[str, Any] = {"batch_rows": batch_rows, "only_new": only_new}
     started = time.perf_counter()

@@ -36,6 +36,11 @@ from hetcal._validation import FeatureEncoder
 from hetcal.calibration.base import STORED, BaseCalibrator, GroupAwareCalibrator
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
+from hetcal.calibration.hybrid.interval import (
+    check_level,
+    frequency_interval,
+    probability_interval,
+)
 from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.recalibration import Recalibration
 from hetcal.calibration.hybrid.recipe import Recipe, predicted_without_fold
@@ -78,6 +83,7 @@ def _is_experts(value: Any) -> bool:
         "inverse_temperature_": number(0, LARGEST),
         "recalibration_": instance(Recalibration, "beta_"),
         "trust_": number(0, 1),
+        "n_independent_": whole(1, MOST_ITEMS),
         "reliance_on_model_": number(may_miss=True),
         "out_of_sample_proba_": probabilities(None, None),
         "features_forgotten_": flag,
@@ -86,6 +92,7 @@ def _is_experts(value: Any) -> bool:
     may_lack=(
         "zero_floor_",
         "trust_",
+        "n_independent_",
         "auxiliary_families_",
         "features_forgotten_",
         "_out_of_sample_support",
@@ -99,8 +106,8 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     third for the base and equal parts of the rest for the others. The blend replaces the base, the
     average of global maps (:class:`~hetcal.calibration.blend.GlobalBlend`), only as far as its gain
     exceeds what noise, and one imagined mistake, could have made. A last temperature corrects what
-    blending leaves under-confident. Of all this as much is believed as the likelihood of labels
-    that it has not seen supports: few items leave the classifier's own probabilities nearly alone.
+    blending leaves under-confident. Of all this as much is believed as labels that it has not seen
+    support: a few dozen items leave the classifier's own probabilities nearly alone.
 
     Parameters
     ----------
@@ -140,8 +147,9 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         One over the last temperature; above 1 it sharpens.
     trust_ : float
         How far the result replaces the classifier's own probabilities, in [0, 1]: the probability
-        that it and not they are right, by their out-of-sample likelihoods and odds beforehand of
-        ``exp(caution (1 + 200 / n)) - 1`` to one for the classifier.
+        that it and not they are right, by out-of-sample likelihoods or Brier scores (the greater
+        evidence) and odds beforehand of ``exp(caution (1 + 75 / n)) - 1`` to one for the
+        classifier.
     reliance_on_model_ : float
         Share of the gain over class frequencies that would be lost without the classifier's
         probabilities, in [0, 1]; NaN where there is no gain that can be told from none. Surely
@@ -152,6 +160,8 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         (or its group), blended by weights, share and last step learned without its fold.
     calibration_rows_ : ndarray of shape (m,)
         The rows that were learned from: those with a positive weight.
+    n_independent_ : int
+        How many these are, or how many groups.
 
     Examples
     --------
@@ -188,6 +198,8 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         self.n_features_in_ = self.encoder_.n_features_in_
         self.calibration_rows_ = np.flatnonzero(items.weights > 0)
         learned = items.take(self.calibration_rows_)
+        units = self.calibration_rows_ if learned.groups is None else np.unique(learned.groups)
+        self.n_independent_ = len(units)
         folds = Folds.make(learned.n_items, seed=self.random_state, groups=learned.groups)
         library = Library(learned, self.n_estimators, self.random_state, self.n_jobs)
         families = [*library.global_maps(), *library.wanted(self.experts)]
@@ -234,6 +246,62 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     def predict_set(self, items: CalibrationSet) -> Matrix:
         """Return calibrated probabilities of items that were checked already."""
         return self._blend_in_blocks(items.features(), items.scores)
+
+    def predict_interval(
+        self, X: Any, *, y_proba: Any = None, logits: Any = None, level: float = 0.9
+    ) -> tuple[Matrix, Matrix]:
+        """Return an interval of P(y = k | x) for each item and class.
+
+        Its width is what so many independent items would leave open as the vote of similar items
+        is worth (of groups, so many groups), and the disagreement of the experts. Assumed is that
+        P(y | x) differs from the prediction by no more than such a vote could have told: a
+        difference that no similar item shares cannot be seen, and is not covered. The user guide
+        shows the measured coverage. Where the classifier is right already, intervals are wider than
+        they would have to be, because nobody can know it.
+
+        Parameters
+        ----------
+        X, y_proba, logits
+            New items as in :meth:`predict_proba`.
+        level : float, default=0.9
+            Nominal coverage: the share of new items whose P(y | x) lies inside.
+
+        Returns
+        -------
+        low, high : ndarray of shape (m, K)
+            The prediction lies inside; [0, 1] for items without support.
+        """
+        level = check_level(level)
+        features, scores = self._new_items(X, y_proba, logits)
+        low, high = np.empty((2, *scores.proba.shape))
+        for rows in _blocks(low.shape[0]):
+            low[rows], high[rows] = self._interval(features[rows], scores.take(rows), level)
+        return low, high
+
+    def predict_frequency_interval(
+        self, X: Any, *, y_proba: Any = None, logits: Any = None
+    ) -> tuple[Matrix, Matrix]:
+        """Return an interval of E[y = k | q], the share of class k among items predicted alike.
+
+        Both ends of Venn-Abers predictors learned from the out-of-sample predictions of the
+        calibration items. This one can be checked on labels, as reliability can; it says nothing
+        about differences between items with the same prediction, which :meth:`predict_interval`
+        is about. Venn-Abers predictors are valid for exchangeable items; here the calibration
+        items were predicted by fits that lack them, new ones by the fit to all.
+
+        Parameters
+        ----------
+        X, y_proba, logits
+            New items as in :meth:`predict_proba`.
+
+        Returns
+        -------
+        low, high : ndarray of shape (m, K)
+        """
+        Q = self.predict_proba(X, y_proba=y_proba, logits=logits)
+        family = self._proximity()
+        known = self.out_of_sample_proba_[self.calibration_rows_]
+        return frequency_interval(known, family.codes_, family.weight_, Q)
 
     def support(
         self,
@@ -376,7 +444,18 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         return Q
 
     def _blend(self, features: Matrix, scores: Scores) -> Matrix:
-        """Blend the experts whose weight is not zero; the others are not asked."""
+        return self._final(self._mix(features, scores)[0], scores)
+
+    def _interval(self, features: Matrix, scores: Scores, level: float) -> tuple[Matrix, Matrix]:
+        blend, squares = self._mix(features, scores)
+        disagreement = self._trust() * np.maximum(squares - blend**2, 0.0)
+        size = self._proximity().effective_size(features, scores)
+        size *= getattr(self, "n_independent_", len(self.calibration_rows_))
+        size /= len(self.calibration_rows_)
+        return probability_interval(self._final(blend, scores), size, disagreement, level)
+
+    def _mix(self, features: Matrix, scores: Scores) -> tuple[Matrix, Matrix]:
+        """Blend the experts whose weight is not zero; also their squares. Others are not asked."""
         weight = iter(self.weights_[1:] * self.share_)
         shares = [[next(weight) for _ in family.names] for family in self.families_]
         predictions = [
@@ -385,12 +464,21 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         ]
         base = self._base(predictions)
         blend = (1 - self.share_ + self.share_ * self.weights_[0]) * base
+        squares = blend * base
         for part, experts in zip(shares, predictions, strict=True):
             for w, Q in zip(part, experts, strict=bool(experts)):
                 if w > 0:
-                    blend += w * filled(Q, base)
-        trust = getattr(self, "trust_", 1.0)  # in files since there is such a thing
+                    said = filled(Q, base)
+                    blend += w * said
+                    squares += w * said**2
+        return blend, squares
+
+    def _final(self, blend: Matrix, scores: Scores) -> Matrix:
+        trust = self._trust()
         return (1 - trust) * scores.proba + trust * self.recalibration_.apply(blend)
+
+    def _trust(self) -> float:
+        return getattr(self, "trust_", 1.0)  # files did not always have it
 
     def _base(self, predictions: list[list[Matrix]]) -> Matrix:
         """Return the mean of the global maps of the base."""
@@ -416,6 +504,8 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         same = predicted.shape[1] == K
         expect(same, self, "has out-of-sample predictions of other classes")
         expect(in_range(self.calibration_rows_, 0, len(predicted)), self, "has odd rows")
+        most = len(self.calibration_rows_)
+        expect(getattr(self, "n_independent_", 0) <= most, self, "has more groups than items")
         beta = self.recalibration_.beta_
         same = beta is None or len(beta.coef_) == (1 if K == 2 else K)
         expect(same, self, "has a last map of other classes")

@@ -34,6 +34,9 @@ _STORED = {
     "space_": instance(LogSpace, "center_"),
     "forest_": instance(kernel.Forest),
 }
+# Power of the proximity in votes that count dozens of items rather than the very nearest, and how
+# many trees are enough to know how many.
+_SMOOTH, _SOME_TREES = 2.0, 60
 
 
 def _is_powers(value: Any) -> bool:
@@ -156,6 +159,25 @@ class ProximityFamily(ForestFamily):
             return kernel.vote(self.forest_, Z, mass, self.n_jobs)[:, 0] / self.forest_.n_trees
         votes = kernel.vote_by_some_trees(self.forest_, Z, mass, n_trees, rng, self.n_jobs)
         return votes[:, 0]
+
+    def effective_size(self, features: Matrix, scores: Scores) -> Vector:
+        """Return how many equal votes the vote on each new item is worth; 0 where nobody votes."""
+        Z = self.space_.transform(features, scores)
+        leaves = kernel.apply(self.forest_, Z, self.n_jobs)
+        leaves[:, _SOME_TREES:] = -1
+        queries = kernel.queries_from_leaves(leaves)
+        one_class = np.zeros(self.codes_.shape[0], dtype=np.int64)
+        (cast,) = kernel.neighbour_votes(
+            self.index_,
+            queries,
+            one_class,
+            1,
+            (_SMOOTH,),
+            weight=self.weight_,
+            n_jobs=self.n_jobs,
+        )
+        total = cast.votes[:, 0]
+        return np.divide(total**2, cast.squares, out=np.zeros_like(total), where=cast.squares > 0)
 
     def out_of_sample_support(self, items: CalibrationSet) -> Reference:
         """Return the support of each calibration item as if it were new."""

@@ -1,4 +1,4 @@
-"""How far a prediction may replace another: by the likelihood of labels that it has not seen."""
+"""How far a prediction may replace another: by labels that it has not seen."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 
 from hetcal._typing import Matrix
 from hetcal.data import CalibrationSet
-from hetcal.metrics.scores import log_losses
+from hetcal.metrics.scores import brier_losses, log_losses
+from hetcal.metrics.standard_errors import mean_and_error
 
 # Probabilities count as no less, so that one surprise cannot decide by itself.
 LEAST_LIKELIHOOD = 1e-6
 # The logarithm of the odds against a change is twice as large with so many items as with many.
-_FEW_ITEMS = 200.0
+_FEW_ITEMS = 75.0
 
 
 def likelihood_gain(after: Matrix, before: Matrix, items: CalibrationSet) -> float:
@@ -24,13 +25,20 @@ def likelihood_gain(after: Matrix, before: Matrix, items: CalibrationSet) -> flo
 def trust(final: Matrix, items: CalibrationSet, caution: float) -> float:
     """Return the probability that ``final`` and not the classifier's own p is right.
 
-    Beforehand the odds against ``final`` are ``exp(caution (1 + 200 / n)) - 1`` to one: what looks
+    Beforehand the odds against ``final`` are ``exp(caution (1 + 75 / n)) - 1`` to one: what looks
     like a gain on few items is often none, because weights, share and last step were chosen on
     these items; many items decide by themselves. ``caution`` 0 believes everything.
     """
-    gain = likelihood_gain(final, items.proba, items)
     against = np.expm1(min(caution * (1 + _FEW_ITEMS / _independent(items)), 500.0))
-    return float(1 / (1 + against * np.exp(-np.clip(gain, -100.0, 100.0))))
+    evidence = max(likelihood_gain(final, items.proba, items), _brier_evidence(final, items))
+    return float(1 / (1 + against * np.exp(-np.clip(evidence, -100.0, 100.0))))
+
+
+def _brier_evidence(final: Matrix, items: CalibrationSet) -> float:
+    """Return the log-likelihood ratio of a gain in Brier score as seen, and none, if normal."""
+    gain = brier_losses(items.proba, items.codes) - brier_losses(final, items.codes)
+    mean, error = mean_and_error(gain, items.counts, items.groups)
+    return float(np.sign(mean) * (mean / error) ** 2 / 2) if error > 0 else 0.0
 
 
 def _independent(items: CalibrationSet) -> float:

@@ -1,0 +1,123 @@
+"""Intervals of P(y | x) and of E[y | q] around the hybrid's probabilities."""
+
+import numpy as np
+import pytest
+
+import hetcal
+from hetcal import HybridCalibrator
+from hetcal.calibration.hybrid.interval import frequency_interval, probability_interval
+from hetcal.datasets import make_hidden_heterogeneity, make_problem
+
+pytestmark = pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
+QUICK = ["proximity", "forests", "kernel"]
+
+
+def fitted(data, experts=QUICK):
+    hybrid = HybridCalibrator(experts, n_estimators=40)
+    return hybrid.fit(data.X, data.y, y_proba=data.y_proba)
+
+
+def mean_width(hybrid, new):
+    low, high = hybrid.predict_interval(new.X, y_proba=new.y_proba)
+    return np.mean(high - low)
+
+
+@pytest.fixture(scope="module")
+def local():
+    """A hybrid that is mostly local, and new items."""
+    data = make_hidden_heterogeneity(300, heterogeneity=0.8, random_state=0)
+    return fitted(data), data.sample(400, random_state=1)
+
+
+def test_intervals_hold_the_prediction_and_widen_with_the_level(local):
+    hybrid, new = local
+    Q = hybrid.predict_proba(new.X, y_proba=new.y_proba)
+    wide = np.zeros(Q.shape)
+    for level in (0.5, 0.9, 0.99):
+        low, high = hybrid.predict_interval(new.X, y_proba=new.y_proba, level=level)
+        assert low.shape == high.shape == Q.shape
+        assert ((low >= 0) & (low <= Q) & (high >= Q) & (high <= 1)).all()
+        assert ((high - low) > wide).all()
+        wide = high - low
+
+
+def test_ends_of_two_classes_are_mirrored(local):
+    hybrid, new = local
+    low, high = hybrid.predict_interval(new.X, y_proba=new.y_proba)
+    np.testing.assert_allclose(low[:, 0], 1 - high[:, 1], atol=1e-12)
+
+
+def test_most_intervals_hold_the_truth(local):
+    """Wilson's interval around the smoothed probability holds it for half of the items."""
+    hybrid, new = local
+    low, high = hybrid.predict_interval(new.X, y_proba=new.y_proba)
+    inside = (low <= new.true_proba) & (new.true_proba <= high)
+    assert inside.mean() > 0.8
+    assert np.mean(high - low) < 0.6
+
+
+@pytest.mark.parametrize("name", ["linear", "rare-events"])
+def test_weak_effects_that_nobody_finds_are_covered(name):
+    problem = make_problem(name, 900, random_state=3)
+    X, P = problem.X, problem.y_proba
+    hybrid = HybridCalibrator("proximity", n_estimators=40)
+    hybrid.fit(X[:500], problem.y[:500], y_proba=P[:500])
+    low, high = hybrid.predict_interval(X[500:], y_proba=P[500:])
+    truth = problem.true_proba[500:]
+    assert np.mean((low <= truth) & (truth <= high)) > 0.8
+
+
+def test_more_items_make_intervals_narrower():
+    few = make_hidden_heterogeneity(60, heterogeneity=0.0, random_state=0)
+    many, new = few.sample(600, random_state=1), few.sample(50, random_state=2)
+    widths = [mean_width(fitted(data, "proximity"), new) for data in (few, many)]
+    assert widths[1] < 0.9 * widths[0]
+
+
+def test_repeated_rows_are_no_more_evidence():
+    """Copies of every row in groups: as wide as with the rows once."""
+    data = make_hidden_heterogeneity(80, heterogeneity=0.0, random_state=0)
+    new, rows = data.sample(50, random_state=1), np.repeat(np.arange(80), 10)
+    often = HybridCalibrator("proximity", n_estimators=40)
+    often.fit(data.X[rows], data.y[rows], y_proba=data.y_proba[rows], groups=rows)
+    assert often.n_independent_ == 80
+    once = fitted(data, "proximity")
+    assert 0.8 < mean_width(often, new) / mean_width(once, new) < 1.25
+
+
+def test_the_interval_is_that_of_agresti_and_coull():
+    z, votes = 1.6448536269514722, 1.5 * 20
+    center = (0.3 * votes + z**2 / 2) / (votes + z**2)
+    half = z * np.sqrt(center * (1 - center) / (votes + z**2) + 0.5 * 0.01)
+    Q, size = np.array([[0.3]]), np.array([20.0])
+    low, high = probability_interval(Q, size, np.array([[0.01]]), 0.9)
+    np.testing.assert_allclose([low[0, 0], high[0, 0]], [center - half, center + half])
+
+
+def test_without_votes_everything_is_possible():
+    low, high = probability_interval(np.array([[0.3]]), np.zeros(1), np.zeros((1, 1)), 0.9)
+    np.testing.assert_allclose([low[0, 0], high[0, 0]], [0, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("level", [0, 1, 90, "high", None])
+def test_a_level_is_a_share(local, level):
+    hybrid, new = local
+    with pytest.raises(ValueError, match="level must be the share of items to be covered"):
+        hybrid.predict_interval(new.X, y_proba=new.y_proba, level=level)
+
+
+def test_frequencies_of_items_predicted_alike_are_venn_abers():
+    known = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6], [0.1, 0.9]])
+    codes, new = np.array([0, 0, 1, 0, 1]), np.array([[0.1, 0.9], [0.95, 0.05]])
+    low, high = frequency_interval(known, codes, np.ones(5), new)
+    calibrator = hetcal.VennAbersCalibration().fit(None, codes, y_proba=known)
+    expected = calibrator.predict_frequency_interval(y_proba=new)
+    np.testing.assert_allclose([low[:, 1], high[:, 1]], expected)
+    np.testing.assert_allclose(low[:, 0], 1 - high[:, 1])
+
+
+def test_frequency_intervals_come_true(local):
+    hybrid, new = local
+    low, high = hybrid.predict_frequency_interval(new.X, y_proba=new.y_proba)
+    assert (low <= high).all()
+    assert low[:, 1].mean() - 0.05 < new.y.mean() < high[:, 1].mean() + 0.05
