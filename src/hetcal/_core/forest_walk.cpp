@@ -35,6 +35,7 @@ class PackedForest {
         check_.aligned(tree_offset, "tree_offset");
         check_.starts(tree_offset.data(), tree_offset.shape(0), "tree_offset", n_nodes);
         this->n_features = check_.count(n_features, "n_features", 1);
+        if (this->n_features > kMostFeatures) check_.refuse("n_features", "be at most a billion", n_features);
         nb::gil_scoped_release release;
         nodes.resize(n_nodes);
         for (std::size_t node = 0; node < n_nodes; ++node) n_leaves += left(node) < 0;
@@ -68,15 +69,15 @@ class PackedForest {
             if (left[old] < 0) {
                 if (right[old] >= 0) check_.refuse("right", "be negative where left is", right[old]);
                 check_.indices(leaf_index + old, 1, "leaf_index of a leaf", n_leaves);
-                node = {std::numeric_limits<float>::infinity(), 0, self, leaf_index[old]};
+                node = {std::numeric_limits<float>::infinity(), value_place(0, true), self, leaf_index[old]};
                 continue;
             }
             expect_child(left[old], old, "left");
             expect_child(right[old], old, "right");
             if (queue.size() + 2 > size) check_.refuse("left and right", "be trees", "a node with two parents");
             check_.indices(feature + old, 1, "feature of a node", n_features);
-            node = {round_down(threshold[old]), feature[old], base + static_cast<std::int32_t>(queue.size()),
-                    missing_left[old]};
+            node = {round_down(threshold[old]), value_place(feature[old], missing_left[old] != 0),
+                    base + static_cast<std::int32_t>(queue.size()), 0};
             queue.push_back(left[old]);
             queue.push_back(right[old]);
         }
@@ -89,42 +90,30 @@ class PackedForest {
     static constexpr Checks check_{"PackedForest"};
 };
 
-// A block of rows as contiguous float32.
+// A block of rows as contiguous float32, each value twice: see forest_nodes.hpp.
 class RowBlock {
   public:
     template <class T>
     void load(const StridedMatrixIn<T> &Z, std::size_t first, std::size_t n_rows) {
-        n_features_ = Z.shape(1);
-        values_.resize(n_rows * n_features_);
+        const std::size_t n_features = Z.shape(1);
+        width_ = kCopies * n_features;
+        values_.resize(n_rows * width_);
         const std::int64_t down = Z.stride(0), across = Z.stride(1);
         const T *source = Z.data() + static_cast<std::int64_t>(first) * down;
-        bool missing = false;
-        for (std::size_t r = 0; r < n_rows; ++r, source += down) {
-            float *target = values_.data() + r * n_features_;
-            if (across == 1)
-                for (std::size_t f = 0; f < n_features_; ++f) {
-                    target[f] = static_cast<float>(source[f]);
-                    missing |= target[f] != target[f];
-                }
-            else
-                for (std::size_t f = 0; f < n_features_; ++f) {
-                    target[f] = static_cast<float>(source[static_cast<std::int64_t>(f) * across]);
-                    missing |= target[f] != target[f];
-                }
-        }
-        has_missing = missing;
+        for (std::size_t r = 0; r < n_rows; ++r, source += down)
+            for (std::size_t f = 0; f < n_features; ++f)
+                store_value(static_cast<float>(source[static_cast<std::int64_t>(f) * across]), f,
+                            values_.data() + r * width_);
     }
-    const float *row(std::size_t r) const { return values_.data() + r * n_features_; }
-
-    bool has_missing = false;
+    const float *row(std::size_t r) const { return values_.data() + r * width_; }
 
   private:
     std::vector<float> values_;
-    std::size_t n_features_ = 0;
+    std::size_t width_ = 0;
 };
 
 // Calls visit(row, tree, leaf) for every pair of the block; for each row trees come in order.
-template <bool kMissing, class Visit>
+template <class Visit>
 void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t n_rows, Visit visit) {
     const PackedNode *nodes = forest.nodes.data();
     const std::int32_t *roots = forest.roots.data();
@@ -138,8 +127,8 @@ void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t
                 at[lane] = roots[t];
                 row[lane] = block.row(r + lane);
             }
-            walk<kMissing>(nodes, at, row);
-            for (int lane = 0; lane < kLanes; ++lane) visit(r + lane, t, nodes[at[lane]].extra);
+            walk(nodes, at, row);
+            for (int lane = 0; lane < kLanes; ++lane) visit(r + lane, t, nodes[at[lane]].leaf);
         }
     for (std::size_t r = whole; r < n_rows; ++r)  // the rest: several trees at once instead of several rows
         for (std::size_t t = 0; t < n_trees; t += kLanes) {
@@ -148,8 +137,8 @@ void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t
                 at[lane] = roots[t + std::min(lane, used - 1)];
                 row[lane] = block.row(r);
             }
-            walk<kMissing>(nodes, at, row);
-            for (int lane = 0; lane < used; ++lane) visit(r, t + lane, nodes[at[lane]].extra);
+            walk(nodes, at, row);
+            for (int lane = 0; lane < used; ++lane) visit(r, t + lane, nodes[at[lane]].leaf);
         }
 }
 
@@ -157,7 +146,7 @@ void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t
 template <class T, class Visit>
 void visit_forest(const PackedForest &forest, const StridedMatrixIn<T> &Z, std::size_t n_jobs, Visit visit) {
     constexpr std::size_t kBlockBytes = 192 * 1024;
-    const std::size_t n = Z.shape(0), row_bytes = sizeof(float) * std::max<std::size_t>(Z.shape(1), 1);
+    const std::size_t n = Z.shape(0), row_bytes = kCopies * sizeof(float) * std::max<std::size_t>(Z.shape(1), 1);
     const std::size_t rows = std::min<std::size_t>(std::max<std::size_t>(kBlockBytes / row_bytes, 32), 4096) / 8 * 8;
     const std::size_t n_tasks = (n + rows - 1) / rows, n_workers = worker_count(n_jobs, n_tasks);
     std::vector<RowBlock> blocks(n_workers);
@@ -166,10 +155,7 @@ void visit_forest(const PackedForest &forest, const StridedMatrixIn<T> &Z, std::
         RowBlock &block = blocks[worker];
         block.load(Z, first, count);
         auto shifted = [&](std::size_t r, std::size_t t, std::int32_t leaf) { visit(first + r, t, leaf); };
-        if (block.has_missing)
-            visit_leaves<true>(forest, block, count, shifted);
-        else
-            visit_leaves<false>(forest, block, count, shifted);
+        visit_leaves(forest, block, count, shifted);
     });
 }
 
