@@ -446,6 +446,10 @@ def compiled_calls():
         ),
         "pairwise": (index.compiled.pairwise, [*rows, np.zeros((N, N)), 2]),
         "pool_adjacent_violators": (core.pool_adjacent_violators, [Z[:, 0].copy(), ones, ones * 1]),
+        "levels_with_one_added": (
+            core.levels_with_one_added,
+            [np.arange(N + 1.0), np.arange(N + 1.0) ** 2 / N, np.empty(N)],
+        ),
         "nearest_items": (
             core.nearest_items,
             [Z, Z, True, np.empty((N, 4)), np.empty((N, 4), np.int64), 2],
@@ -479,6 +483,7 @@ CALLS = [
     *("BinnedForestFitter", "BinnedForestFitter, values", "grow, binned"),
     *("ForestFitter", "grow", "grow_boosted_trees", "add_boosted_leaves", "local_forest_scores"),
     *("grow_leafwise_trees", "PackedBoosting", "add", "nearest_items"),
+    "levels_with_one_added",
 ]
 
 
