@@ -13,7 +13,7 @@ import pytest
 import hetcal
 from hetcal._version import __version__
 from hetcal.cli import _app, _demo, main
-from hetcal.kernels import core_name
+from hetcal.kernels import core_name, native
 
 
 def call(*arguments: str) -> int:
@@ -142,9 +142,11 @@ for arguments, expected in (
     assert "Did you mean 'outcome'?" in done.stderr
 
 
-def test_apply_loads_what_predictions_need_and_no_more(folder):
+@pytest.mark.skipif(native() is None, reason="scikit-learn does what the core does not")
+def test_apply_loads_what_predictions_need_and_no_more(folder, call):
     """Most of the start is other libraries: those that learn and test wait until someone does."""
-    table, model, out = (folder / name for name in ("loans.csv", "swc.hetcal", "out.csv"))
+    table, model, out = (folder / name for name in ("loans.csv", "hybrid.hetcal", "out.csv"))
+    assert not call(*f"fit {table} --label outcome --proba p_* --quiet -o {model}".split())
     code = f"""
 import sys
 from hetcal.cli import main

@@ -464,6 +464,14 @@ def compiled_calls():
         ),
         "pairwise": (index.compiled.pairwise, [*rows, np.zeros((N, N)), 2]),
         "pool_adjacent_violators": (core.pool_adjacent_violators, [Z[:, 0].copy(), ones, ones * 1]),
+        "levels_with_one_added": (
+            core.levels_with_one_added,
+            [np.arange(N + 1.0), np.arange(N + 1.0) ** 2 / N, np.empty(N)],
+        ),
+        "nearest_items": (
+            core.nearest_items,
+            [Z, Z, True, np.empty((N, 4)), np.empty((N, 4), np.int64), 2],
+        ),
         "ForestFitter": (core.ForestFitter, [Z.astype(np.float32), CODES, K, 1, 1, True, False]),
         "grow": (fitter.grow, [seeds, np.empty((3, N), np.uint8), 2]),
         "BinnedForestFitter": (core.BinnedForestFitter, binned),
@@ -492,7 +500,8 @@ CALLS = [
     *("LeafIndex", "from_leaves", "vote", "nearest", "pairwise", "pool_adjacent_violators"),
     *("BinnedForestFitter", "BinnedForestFitter, values", "grow, binned"),
     *("ForestFitter", "grow", "grow_boosted_trees", "add_boosted_leaves", "local_forest_scores"),
-    *("grow_leafwise_trees", "PackedBoosting", "add"),
+    *("grow_leafwise_trees", "PackedBoosting", "add", "nearest_items"),
+    "levels_with_one_added",
 ]
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hetcal.kernels import native, use_core
 from hetcal.kernels.isotonic import isotonic_fit
 from hetcal.kernels.venn_abers import apply_venn_abers, fit_venn_abers, merged
 
@@ -29,6 +30,18 @@ def test_steps_are_what_two_fits_say(seed):
     lower, upper = apply_venn_abers(fit_venn_abers(score, target, weight), new)
     expected = np.array([by_two_fits(score, target, weight, x) for x in new])
     np.testing.assert_allclose(np.column_stack([lower, upper]), expected, atol=1e-12)
+
+
+@pytest.mark.skipif(native() is None, reason="the compiled core was not built")
+def test_the_core_says_the_same_as_its_twin():
+    rng = np.random.default_rng(0)
+    score, target, weight = rng.random(400).round(2), rng.random(400) < 0.4, rng.random(400)
+    said = []
+    for name in ("pure", "native"):
+        with use_core(name):
+            said.append(fit_venn_abers(score, target.astype(float), weight))
+    for pure, compiled in zip(*said, strict=True):
+        np.testing.assert_array_equal(pure, compiled)
 
 
 def test_weight_zero_is_not_there():

@@ -154,6 +154,16 @@ struct Rows {
     std::vector<std::size_t> group_start_, members_;  // the items of each group; empty where items stand alone
 };
 
+constexpr std::size_t kAhead = 16;  // trees between asking for what is known of a leaf and looking at it
+
+inline void prefetch(const void *place) {
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(place);
+#else
+    (void)place;
+#endif
+}
+
 // How many leaves one row shares with each item, in a Count that holds the number of trees.
 template <class Count>
 class SharedLeaves {
@@ -169,7 +179,13 @@ class SharedLeaves {
         sets_.clear();
         const LeafIndex &index = rows_.index;
         const std::int32_t *leaf = rows_.leaves + r * rows_.n_trees;
+        // Leaves lie anywhere in memory: what will be read is asked for in good time, first where it is, then itself.
+        lists_.clear();
         for (std::size_t t = 0; t < rows_.n_trees; ++t) {
+            if (t + kAhead < rows_.n_trees && leaf[t + kAhead] >= 0) {
+                prefetch(&index.bit_row[leaf[t + kAhead]]);
+                prefetch(&index.lists.indptr[leaf[t + kAhead]]);
+            }
             const std::int32_t l = leaf[t];
             if (l < 0) continue;
             const std::int32_t bit_row = index.bit_row[l];
@@ -179,8 +195,11 @@ class SharedLeaves {
                 continue;
             }
             const std::int32_t *items = index.lists.items.data();
-            for (std::int64_t e = index.lists.indptr[l]; e < index.lists.indptr[l + 1]; ++e) ++counts_[items[e]];
+            lists_.emplace_back(items + index.lists.indptr[l], items + index.lists.indptr[l + 1]);
+            prefetch(lists_.back().first);
         }
+        for (const auto &[first, last] : lists_)
+            for (const std::int32_t *item = first; item != last; ++item) ++counts_[*item];
         if (!sets_.empty()) count_sets();
         rows_.each_left_out(r, [&](std::size_t item) { counts_[item] = 0; });
         return counts_.data();
@@ -211,6 +230,7 @@ class SharedLeaves {
     std::vector<std::uint8_t> partial_;
     std::vector<std::uint64_t> planes_, empty_;
     std::vector<const std::uint64_t *> sets_;
+    std::vector<std::pair<const std::int32_t *, const std::int32_t *>> lists_;
 };
 
 struct Neighbour {

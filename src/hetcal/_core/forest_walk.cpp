@@ -30,6 +30,7 @@ class PackedForest {
         nb::gil_scoped_release release;
         const TreeArrays trees(check, feature, threshold, left, right, missing_left, tree_offset, n_features);
         this->n_features = trees.n_features;
+        if (this->n_features > kMostFeatures) check.refuse("n_features", "be at most a billion", n_features);
         nodes.resize(trees.n_nodes);
         for (std::size_t node = 0; node < trees.n_nodes; ++node) n_leaves += left(node) < 0;
         for (std::size_t node = 0; node < trees.n_nodes; ++node)
@@ -50,53 +51,41 @@ class PackedForest {
             const std::int32_t old = queue[q], self = base + static_cast<std::int32_t>(q);
             PackedNode &node = nodes[static_cast<std::size_t>(self)];
             if (trees.left[old] < 0) {
-                node = {std::numeric_limits<float>::infinity(), 0, self, leaf_index[old]};
+                node = {std::numeric_limits<float>::infinity(), value_place(0, true), self, leaf_index[old]};
                 continue;
             }
-            node = {round_down(trees.threshold[old]), trees.feature[old],
-                    base + static_cast<std::int32_t>(queue.size()), trees.missing_left[old]};
+            node = {round_down(trees.threshold[old]), value_place(trees.feature[old], trees.missing_left[old] != 0),
+                    base + static_cast<std::int32_t>(queue.size()), 0};
             queue.push_back(trees.left[old]);
             queue.push_back(trees.right[old]);
         }
     }
 };
 
-// A block of rows as contiguous float32.
+// A block of rows as contiguous float32, each value twice: see forest_nodes.hpp.
 class RowBlock {
   public:
     template <class T>
     void load(const StridedMatrixIn<T> &Z, std::size_t first, std::size_t n_rows) {
-        n_features_ = Z.shape(1);
-        values_.resize(n_rows * n_features_);
+        const std::size_t n_features = Z.shape(1);
+        width_ = kCopies * n_features;
+        values_.resize(n_rows * width_);
         const std::int64_t down = Z.stride(0), across = Z.stride(1);
         const T *source = Z.data() + static_cast<std::int64_t>(first) * down;
-        bool missing = false;
-        for (std::size_t r = 0; r < n_rows; ++r, source += down) {
-            float *target = values_.data() + r * n_features_;
-            if (across == 1)
-                for (std::size_t f = 0; f < n_features_; ++f) {
-                    target[f] = static_cast<float>(source[f]);
-                    missing |= target[f] != target[f];
-                }
-            else
-                for (std::size_t f = 0; f < n_features_; ++f) {
-                    target[f] = static_cast<float>(source[static_cast<std::int64_t>(f) * across]);
-                    missing |= target[f] != target[f];
-                }
-        }
-        has_missing = missing;
+        for (std::size_t r = 0; r < n_rows; ++r, source += down)
+            for (std::size_t f = 0; f < n_features; ++f)
+                store_value(static_cast<float>(source[static_cast<std::int64_t>(f) * across]), f,
+                            values_.data() + r * width_);
     }
-    const float *row(std::size_t r) const { return values_.data() + r * n_features_; }
-
-    bool has_missing = false;
+    const float *row(std::size_t r) const { return values_.data() + r * width_; }
 
   private:
     std::vector<float> values_;
-    std::size_t n_features_ = 0;
+    std::size_t width_ = 0;
 };
 
 // Calls visit(row, tree, leaf) for every pair of the block; for each row trees come in order.
-template <bool kMissing, class Visit>
+template <class Visit>
 void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t n_rows, Visit visit) {
     const PackedNode *nodes = forest.nodes.data();
     const std::int32_t *roots = forest.roots.data();
@@ -110,8 +99,8 @@ void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t
                 at[lane] = roots[t];
                 row[lane] = block.row(r + lane);
             }
-            walk<kMissing>(nodes, at, row);
-            for (int lane = 0; lane < kLanes; ++lane) visit(r + lane, t, nodes[at[lane]].extra);
+            walk(nodes, at, row);
+            for (int lane = 0; lane < kLanes; ++lane) visit(r + lane, t, nodes[at[lane]].leaf);
         }
     for (std::size_t r = whole; r < n_rows; ++r)  // the rest: several trees at once instead of several rows
         for (std::size_t t = 0; t < n_trees; t += kLanes) {
@@ -120,8 +109,8 @@ void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t
                 at[lane] = roots[t + std::min(lane, used - 1)];
                 row[lane] = block.row(r);
             }
-            walk<kMissing>(nodes, at, row);
-            for (int lane = 0; lane < used; ++lane) visit(r, t + lane, nodes[at[lane]].extra);
+            walk(nodes, at, row);
+            for (int lane = 0; lane < used; ++lane) visit(r, t + lane, nodes[at[lane]].leaf);
         }
 }
 
@@ -129,7 +118,7 @@ void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t
 template <class T, class Visit>
 void visit_forest(const PackedForest &forest, const StridedMatrixIn<T> &Z, std::size_t n_jobs, Visit visit) {
     constexpr std::size_t kBlockBytes = 192 * 1024;
-    const std::size_t n = Z.shape(0), row_bytes = sizeof(float) * std::max<std::size_t>(Z.shape(1), 1);
+    const std::size_t n = Z.shape(0), row_bytes = kCopies * sizeof(float) * std::max<std::size_t>(Z.shape(1), 1);
     const std::size_t rows = std::min<std::size_t>(std::max<std::size_t>(kBlockBytes / row_bytes, 32), 4096) / 8 * 8;
     const std::size_t n_tasks = (n + rows - 1) / rows, n_workers = worker_count(n_jobs, n_tasks);
     std::vector<RowBlock> blocks(n_workers);
@@ -138,10 +127,7 @@ void visit_forest(const PackedForest &forest, const StridedMatrixIn<T> &Z, std::
         RowBlock &block = blocks[worker];
         block.load(Z, first, count);
         auto shifted = [&](std::size_t r, std::size_t t, std::int32_t leaf) { visit(first + r, t, leaf); };
-        if (block.has_missing)
-            visit_leaves<true>(forest, block, count, shifted);
-        else
-            visit_leaves<false>(forest, block, count, shifted);
+        visit_leaves(forest, block, count, shifted);
     });
 }
 

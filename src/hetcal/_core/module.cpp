@@ -7,6 +7,7 @@ void register_binned_forest(nb::module_ &m);
 void register_boosting(nb::module_ &m);
 void register_boosting_binned(nb::module_ &m);
 void register_isotonic(nb::module_ &m);
+void register_nearest(nb::module_ &m);
 void register_hh_local_forests(nb::module_ &m);
 void register_forest_fit(nb::module_ &m);
 void register_forest_leaves(nb::module_ &m);
@@ -19,6 +20,7 @@ NB_MODULE(_native, m) {
     register_boosting(m);
     register_boosting_binned(m);
     register_isotonic(m);
+    register_nearest(m);
     register_hh_local_forests(m);
     register_forest_fit(m);
     register_forest_leaves(m);

@@ -114,7 +114,8 @@ def _grow_node(items: _Items, rows: NDArray[np.int64], root_key: int, nodes: lis
 
 
 def _find_split(items: _Items, rows: NDArray[np.int64], key: int) -> _Split | None:
-    total = _summed(items.sums[rows])
+    sums = items.sums[rows]
+    total = _summed(sums)
     targets = items.targets[rows]
     pure = bool((targets == targets[0]).all())
     if len(rows) < 2 or pure or not total[-1] >= 2 * items.min_samples_leaf:
@@ -132,19 +133,19 @@ def _find_split(items: _Items, rows: NDArray[np.int64], key: int) -> _Split | No
             continue
         found = True
         try_feature = _random_threshold if items.random_threshold else _all_thresholds
-        for split in try_feature(items, rows, f, code, total, key):
+        for split in try_feature(items, sums, f, code, total, key):
             if split.score > (-1.0 if best is None else best.score):
                 best = split
     return best
 
 
 def _all_thresholds(
-    items: _Items, rows: NDArray[np.int64], f: int, code: NDArray[np.uint8], total: Vector, key: int
+    items: _Items, sums: Matrix, f: int, code: NDArray[np.uint8], total: Vector, key: int
 ) -> list[_Split]:
-    bins, place = np.unique(code, return_inverse=True)
-    by_bin = np.column_stack([np.bincount(place, column) for column in items.sums[rows].T])
+    bins = np.flatnonzero(np.bincount(code))
+    by_bin = np.column_stack([np.bincount(code, column)[bins] for column in sums.T])
     missing = by_bin[-1] if bins[-1] == MISSING else None
-    known = bins[bins != MISSING].astype(int)
+    known = bins[bins != MISSING]
     left: Matrix = np.cumsum(by_bin[: len(known)], axis=0, dtype=np.float64)
     cuts = np.arange(len(known) - 1)
     tried, to_left = left[:-1], left[:-1, -1] > total[-1] - left[:-1, -1]
@@ -164,10 +165,9 @@ def _all_thresholds(
 
 
 def _random_threshold(
-    items: _Items, rows: NDArray[np.int64], f: int, code: NDArray[np.uint8], total: Vector, key: int
+    items: _Items, sums: Matrix, f: int, code: NDArray[np.uint8], total: Vector, key: int
 ) -> list[_Split]:
     known = code[code != MISSING].astype(int)
-    sums = items.sums[rows]
     missing = _summed(sums[code == MISSING]) if len(known) < len(code) else None
     smallest, largest = known.min(), known.max()
     start, end = items.low[f, smallest], items.high[f, largest]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetcal._typing import Matrix, Vector
+from hetcal.kernels._backend import native
 
 Corner = tuple[float, float]
 _ROUNDING = 1e-10
@@ -53,15 +54,23 @@ def fit_venn_abers(score: Vector, target: Vector, weight: Vector) -> VennAbersMa
 
 def _with_a_positive(mass: Vector, hits: Vector) -> Vector:
     """Return the isotonic fit at each place if one positive item were added there."""
-    x = [0.0, *np.cumsum(mass).tolist()]
-    y = [0.0, *np.cumsum(hits).tolist()]
-    points = list(zip(x, y, strict=True))
+    x, y = (np.concatenate([[0.0], np.cumsum(values)]) for values in (mass, hits))
+    core = native()
+    if core is None:
+        return _with_a_positive_pure(x, y)
+    levels = np.empty(len(mass))
+    core.levels_with_one_added(x, y, levels)
+    return levels
+
+
+def _with_a_positive_pure(x: Vector, y: Vector) -> Vector:
+    points = list(zip(x.tolist(), y.tolist(), strict=True))
     before = (-1.0, -1.0)  # the added item stands in front of all others
     corners: list[Corner] = []
     for point in [before, *points][::-1]:
         _push(corners, point)
-    levels = np.empty(len(mass))
-    for i in range(len(mass)):
+    levels = np.empty(len(x) - 1)
+    for i in range(len(levels)):
         left, right = corners[-1], corners[-2]
         levels[i] = (right[1] - left[1]) / (right[0] - left[0])
         # The added item changes places with item i. What lies left of it matters no more as soon

@@ -26,7 +26,7 @@ _RIDGES = tuple(np.geomspace(0.01, 100.0, 9))
 _JITTER = 1e-6
 _LEAST_SLACK = 1e-6
 _LEAST_PROBABILITY = 1e-4
-_BLOCK_ROWS = 2048
+_BLOCK_ROWS = 128  # with their kernel values they stay in the fast memory
 # Groups are left out one by one while they are small: what all items share (width, ridge and where
 # the functions start) then hardly depends on a group, and solving for it costs little.
 _LARGEST_SHARE, _LARGEST_GROUP = 0.02, 500
@@ -220,6 +220,9 @@ def _squared_distance(A: Matrix, B: Matrix) -> Matrix:
 
 
 def _gaussian(A: Matrix, B: Matrix, width: float) -> Matrix:
-    K = _squared_distance(A, B)
-    K *= -width
+    """Return exp(-width |a - b|^2), whose exponents are one product of matrices."""
+    rows, columns = (-width * np.einsum("ij,ij->i", Z, Z)[:, None] for Z in (A, B))
+    left = np.hstack([2 * width * A, rows, np.ones_like(rows)])
+    K = left @ np.hstack([B, np.ones_like(columns), columns]).T
+    np.minimum(K, 0.0, out=K)
     return np.exp(K, out=K)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 
-from hetcal._compat import neighbour_search
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import flag, instance, instance_of, is_number, is_whole, numbers
 from hetcal._typing import Matrix
 from hetcal.calibration.hybrid.families import Family, shares
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.data import CalibrationSet, Folds, Scores
+from hetcal.kernels.nearest import nearest_items
 
 
 def _is_votes(value: Any) -> bool:
@@ -33,7 +32,7 @@ def _is_votes(value: Any) -> bool:
         "votes": _is_votes,
         "logs": flag,
         "space_": instance(LogSpace, "center_"),
-        "index_": instance_of("sklearn.neighbors", "NearestNeighbors"),
+        "items_": numbers(None, None),
         "onehot_": numbers(None, None, low=0.0),
     }
 )
@@ -57,32 +56,39 @@ class NeighbourFamily(Family):
         """Keep the items."""
         self.space_ = LogSpace(logs=self.logs, metric=True).fit(items)
         Z = self.space_.transform(items.features(), items.scores)
-        self.index_ = sklearn.neighbors.NearestNeighbors(algorithm="brute").fit(Z)
+        self.items_ = Z
         self.onehot_ = items.onehot * items.counts[:, None]
         return self
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
         """Vote among the nearest items of each new item."""
         Z = self.space_.transform(features, scores)
-        with neighbour_search():
-            near = self.index_.kneighbors(Z, n_neighbors=self._most(0))
-        return self._votes(*near)
+        return self._votes(*nearest_items(self.items_, Z, self._most(0)))
 
     def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
         """Vote among the nearest other items."""
         if items.groups is not None:
             return self.cross_fitted(items, folds)
-        with neighbour_search():
-            near = self.index_.kneighbors(n_neighbors=self._most(1))
-        return self._votes(*near)
+        return self._votes(*nearest_items(self.items_, None, self._most(1)))
 
     @property
     def classes_known(self) -> int:
         """Number of classes."""
         return self.onehot_.shape[1]
 
+    @classmethod
+    def _from_stored(cls, state: dict[str, Any]) -> dict[str, Any]:
+        if "index_" not in state:
+            return state
+        # Files before this version hold scikit-learn's search, which holds the items.
+        search = state["index_"]
+        good = instance_of("sklearn.neighbors", "NearestNeighbors")(search)
+        expect(good, cls, "has a wrong index_")
+        kept = {name: part for name, part in state.items() if name != "index_"}
+        return kept | {"items_": np.asarray(search._fit_X)}
+
     def _check_restored(self) -> None:
-        n, width = self.index_._fit_X.shape
+        n, width = self.items_.shape
         expect(len(self.onehot_) == n, self, "does not have one label per item")
         expect(width == len(self.space_.center_), self, "has items of other columns")
 
