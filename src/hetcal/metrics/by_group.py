@@ -174,7 +174,9 @@ def _widths(
     cells: _Cells, drawn: Matrix, model_errors: Vector, confidence: float
 ) -> tuple[Vector, Vector]:
     few_look_alike = np.sqrt([cell.n_units / max(cell.n_units - 1, 1) for cell in cells])
-    deviation = _deviation(drawn) * few_look_alike
+    deviation = np.full(len(cells), np.nan)  # of small groups many resamples hold nothing
+    known = np.append(0, cells.members)
+    deviation[known] = _deviation(drawn[known]) * few_look_alike[known]
     error = np.maximum(deviation, model_errors)
     half = np.full(len(cells), np.nan)
     for together in (np.arange(1), cells.members):
