@@ -17,7 +17,6 @@ import pandas as pd
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -31,7 +30,6 @@ COLUMNS = {
 MODELS = {
     "logistic regression": LogisticRegression(max_iter=1000),
     "random forest": RandomForestClassifier(min_samples_leaf=5, random_state=0, n_jobs=1),
-    "naive Bayes": GaussianNB(),
 }
 RARE = 0.01
 METRIC = "smooth_calibration_error_binary"

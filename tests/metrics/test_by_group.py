@@ -119,6 +119,8 @@ def test_a_group_in_which_nothing_happened_is_not_certain():
     assert silent["value"] == pytest.approx(-0.02)
     assert silent["high"] > 0.02
     assert rows(table, "group", "accuracy").loc["silent", "low"] < 0.97
+    # One event of thirty would have made the Brier score 0.065.
+    assert rows(table, "group", "brier_score").loc["silent", "high"] > 0.065
 
 
 def test_small_groups_have_values_and_no_bounds():
