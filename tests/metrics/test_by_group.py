@@ -119,6 +119,8 @@ def test_a_group_in_which_nothing_happened_is_not_certain():
     assert silent["value"] == pytest.approx(-0.02)
     assert silent["high"] > 0.02
     assert rows(table, "group", "accuracy").loc["silent", "low"] < 0.97
+    # One event of thirty would have made the Brier score 0.065.
+    assert rows(table, "group", "brier_score").loc["silent", "high"] > 0.065
 
 
 def test_small_groups_have_values_and_no_bounds():
@@ -130,6 +132,14 @@ def test_small_groups_have_values_and_no_bounds():
     summary = table[table["part"].isin(["worst", "gap"])]
     assert not summary["group"].str.contains("few").any()
     assert np.isfinite(summary[["low", "high"]]).all(axis=None)
+
+
+def test_groups_of_one_row_that_no_resample_holds():
+    group = np.where(np.arange(N) < 5, np.arange(N).astype(str), LETTER)
+    table = evaluate(Y, P, groups_by=group, n_bootstrap=2)
+    alone = table[(table["part"] == "group") & (table["n"] == 1)].loc["brier_score"]
+    np.testing.assert_allclose(sorted(alone["value"]), sorted(2 * (Y - P)[:5] ** 2))
+    assert evaluate(Y, P, groups_by=group, n_bootstrap=0)[["low", "high"]].isna().all(axis=None)
 
 
 def test_several_columns_methods_containers_and_missing_values():

@@ -16,12 +16,14 @@ from hetcal._validation.groups_by import Grouping
 from hetcal.data import CalibrationSet
 from hetcal.metrics._null_draws import drawn_labels, flipped_groups
 from hetcal.metrics.bootstrap import resample_counts
-from hetcal.metrics.marginals import calibration_marginals, event_of
+from hetcal.metrics.marginals import event_of
 from hetcal.metrics.scores import (
     accuracy_statistic,
+    brier_losses,
     brier_statistic,
     expected_cost_statistic,
     log_loss_statistic,
+    log_losses,
 )
 from hetcal.metrics.smooth import smooth_error_of_residuals
 from hetcal.metrics.standard_errors import mean_and_error
@@ -156,25 +158,38 @@ def _mean_statistics(items: CalibrationSet, cost_matrix: ArrayLike | None) -> di
 
 
 def _model_error(name: str, items: CalibrationSet) -> float:
-    """Return the standard error of a frequency, were the probabilities right.
+    """Return the standard error of a mean over items, were the probabilities right.
 
-    A group in which nothing happened, or nothing went wrong, looks as if it never varied.
+    A group in which nothing happened, or nothing went wrong, looks as if it never varied. Losses
+    of all possible labels, weighted by their probabilities, say how much it may.
     """
-    if name == DIFFERENCE:
-        score = event_of(items, None, _NAME)[0]
-    elif name == "accuracy":
-        [(score, _)] = calibration_marginals(items, "top-label", _NAME)
-    else:
+    if name == "expected_cost":
         return 0.0
-    weight = items.weights
-    return float(np.sqrt(weight**2 @ (score * (1 - score))) / weight.sum())
+    P, share = items.proba, items.weights / items.weights.sum()
+    possible = (np.full(items.n_items, k) for k in range(items.n_classes))
+    losses = np.column_stack([_losses(name, items.with_codes(codes)) for codes in possible])
+    mean = share @ (P * losses).sum(axis=1)
+    return float(np.sqrt(share**2 @ (P * (losses - mean) ** 2).sum(axis=1)))
+
+
+def _losses(name: str, items: CalibrationSet) -> Vector:
+    if name == "brier_score":
+        return brier_losses(items.proba, items.codes)
+    if name == "log_loss":
+        return log_losses(items.proba, items.codes)
+    if name == "accuracy":
+        return (items.proba.argmax(axis=1) == items.codes).astype(np.float64)
+    score, outcome, _ = event_of(items, None, _NAME)
+    return outcome - score
 
 
 def _widths(
     cells: _Cells, drawn: Matrix, model_errors: Vector, confidence: float
 ) -> tuple[Vector, Vector]:
     few_look_alike = np.sqrt([cell.n_units / max(cell.n_units - 1, 1) for cell in cells])
-    deviation = _deviation(drawn) * few_look_alike
+    deviation = np.full(len(cells), np.nan)  # of small groups many resamples hold nothing
+    known = np.append(0, cells.members)
+    deviation[known] = _deviation(drawn[known]) * few_look_alike[known]
     error = np.maximum(deviation, model_errors)
     half = np.full(len(cells), np.nan)
     for together in (np.arange(1), cells.members):

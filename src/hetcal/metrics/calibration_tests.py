@@ -27,7 +27,7 @@ from hetcal.metrics.marginals import event_of
 
 _NAME = "calibration_test"
 NULLS = ("auto", "monte-carlo", "asymptotic")
-# With "auto": up to so many residuals are drawn (two seconds) ...
+# With "auto": up to so many residuals are drawn (one to three seconds) ...
 _MOST_CELLS = 100_000_000
 # ... and more of them where a class has a variance of less than so many equal, certain events.
 _FEWEST_EVENTS = 100.0

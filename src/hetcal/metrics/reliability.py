@@ -13,7 +13,8 @@ from hetcal.metrics._null_draws import drawn_labels, flipped_groups
 from hetcal.metrics.smooth import ReflectedKernel
 
 COLUMNS = ["predicted", "observed", "low", "high", "smallest", "largest", "count", "weight"]
-# A smooth curve is drawn where at least so many items (or groups of items) are around.
+# A smooth curve is drawn where at least so many items (or groups of items) are around, or half as
+# many as at its densest place.
 _FEWEST_AROUND = 20.0
 _N_PLACES = 128
 _N_DRAWS = 400
@@ -104,7 +105,8 @@ def smooth_reliability(
     inside = (kernel.places >= score.min() - 0.5 / means.shape[0]) & (
         kernel.places <= score.max() + 0.5 / means.shape[0]
     )
-    shown = np.flatnonzero(inside & (around * n_units >= _FEWEST_AROUND))
+    enough = min(_FEWEST_AROUND, n_units * around[inside].max() / 2)
+    shown = np.flatnonzero(inside & (around * n_units >= enough))
     shown = shown[:: max(1, shown.size // _N_PLACES)]
     noise = _noise(kernel, score, residual, means, items, random_state)[shown]
     deviation = np.sqrt((noise**2).mean(axis=1))
