@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from scipy.special import expit
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
@@ -60,7 +61,7 @@ def one_problem(name: str, seed: int, n: int = N_ITEMS) -> dict:
     new = make_problem(name, N_NEW, random_state=seed + 500_000)
     classes = np.arange(problem.n_classes)
     advice = hetcal.advise(
-        problem.X,
+        readable(problem.X),
         problem.y,
         y_proba=problem.y_proba,
         classes=classes,
@@ -86,11 +87,20 @@ def one_problem(name: str, seed: int, n: int = N_ITEMS) -> dict:
     }
 
 
+def readable(X):
+    """Return features as the hybrid takes them: dense, and text as levels."""
+    if sparse.issparse(X):
+        return X.toarray()
+    if isinstance(X, pd.DataFrame):
+        return X.astype(dict.fromkeys(X.select_dtypes(["object", "string"]), "category"))
+    return X
+
+
 def realised_gain(advice, problem, new) -> float:
     """Return what following the advice gains on new items, as a share of their Brier score."""
     Q, weight = new.y_proba, new.sample_weight
     if advice.recommended == "hybrid":
-        Q = advice.evidence.hybrid.predict_proba(new.X, y_proba=new.y_proba)
+        Q = advice.evidence.hybrid.predict_proba(readable(new.X), y_proba=new.y_proba)
     elif advice.recommended != "uncalibrated":
         fitted = hetcal.get_calibrator(advice.recommended, classes=np.arange(new.n_classes))
         fitted.fit(None, problem.y, y_proba=problem.y_proba, sample_weight=problem.sample_weight)

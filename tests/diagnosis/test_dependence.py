@@ -1,5 +1,9 @@
 """Rows that belong together are found, and independent rows are left in peace."""
 
+import os
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +13,10 @@ import hetcal
 from hetcal.cli._app import app
 from hetcal.data import CalibrationSet
 from hetcal.datasets import list_problems, make_problem
+from hetcal.diagnosis.checks import check_dependence
 from hetcal.diagnosis.dependence import find_dependence
+
+DATA = os.environ.get("HETCAL_DATA")
 
 
 def panel(seed=0, n_events=60, n_days=15, *, order="day"):
@@ -132,6 +139,21 @@ def test_advice_on_dependent_rows_recommends_nothing_and_names_the_column():
         table[["strength", "other"]], table["y"], y_proba=table["p"], groups=table["event"]
     )
     assert "dependent-rows" not in {w.code for w in grouped.warnings}
+
+
+@pytest.mark.skipif(not DATA, reason="HETCAL_DATA does not name a data folder")
+def test_elections_are_recognised_without_the_column_that_numbers_them():
+    """One row per day, candidate and version of the model: 72 races in all."""
+    table = pd.read_csv(Path(DATA) / "forecasts-governors.csv.gz").sample(1000, random_state=0)
+    features = ["state", "party", "special", "days_before", "projected_voteshare", "year"]
+    items = CalibrationSet.check(
+        table[features], table["y_win"], y_proba=table["p_win"], caller="test"
+    )
+    warning = check_dependence(find_dependence(items))
+    assert warning.voids
+    assert "'state'" in warning.text
+    # Both gains are shown: with rows of the same race, and without.
+    assert re.search(r"by \+0\.0\d+ when it has seen such rows, and by [+-]0\.0\d+", warning.text)
 
 
 def test_identifiers_are_a_table_or_columns_by_name():
