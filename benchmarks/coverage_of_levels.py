@@ -368,7 +368,7 @@ GAINS = (
 )
 
 STUDIES = {
-    "gains": Study(look_at_gains, GAINS, {200: 40, 1000: 15, 3000: 5}),
+    "gains": Study(look_at_gains, GAINS, {200: 30, 1000: 13, 3000: 5}),
     "gains of the default": Study(look_at_default_gains, GAINS, {200: 3}),
     "scores": Study(look_at_scores, GAINS, {200: 20, 1000: 20, 3000: 10}),
     "metrics": Study(look_at_metrics, ("under-confident", "wrong-above-one-half"), {300: 60}),
