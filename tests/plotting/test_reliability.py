@@ -204,6 +204,17 @@ def test_bins_hold_together_as_often_as_they_say():
     assert held[""] <= 62
 
 
+def test_simultaneous_bands_are_exact_ones():
+    """A single event of 40 in a bin where 0.05 are expected: Wilson's interval leaves it out."""
+    p = np.repeat([0.001, 0.5], 40)
+    y = np.concatenate([[1], np.zeros(39, dtype=int), [0, 1] * 20])
+    row = ReliabilityDisplay.from_predictions(y, p, n_bins=2).frame().iloc[0]
+    exact = binomtest(1, 40).proportion_ci(0.95**0.5, method="exact")
+    assert row["low_simultaneous"] == pytest.approx(exact.low)
+    assert row["low_simultaneous"] < 0.001 < row["low"]
+    assert row["high_simultaneous"] == pytest.approx(exact.high)
+
+
 def test_smooth_curve_against_a_loop_over_all_items():
     table = ReliabilityDisplay.from_predictions(Y2, P2, curve="smooth").frame()
     error = smooth_calibration_error(Y2, P2, kind="binary")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import betaincinv, ndtri
 
 from hetcal._typing import Matrix
 
@@ -28,6 +28,24 @@ def wilson_interval(share: Matrix, n: Matrix, confidence: float = 0.95) -> tuple
     # Rounding must neither leave [0, 1] nor the share itself outside.
     low, high = np.minimum(middle - half, share), np.maximum(middle + half, share)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+def exact_interval(share: Matrix, n: Matrix, confidence: float = 0.95) -> tuple[Matrix, Matrix]:
+    """Return Clopper and Pearson's interval, which never covers too little.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> low, high = exact_interval(np.array([0.0, 0.5]), np.array([10.0, 10.0]))
+    >>> low.round(3), high.round(3)
+    (array([0.   , 0.187]), array([0.308, 0.813]))
+    """
+    tail, n = (1 - confidence) / 2, np.asarray(n, dtype=np.float64)
+    hits, misses = n * share, n * (1 - np.asarray(share))
+    tiny = np.finfo(np.float64).tiny
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, tiny), misses + 1, tail), 0.0)
+    high = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, tiny), 1 - tail), 1.0)
+    return low, high
 
 
 def effective_size(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import CalibrationSet
-from hetcal.kernels.intervals import effective_size, wilson_interval
+from hetcal.kernels.intervals import effective_size, exact_interval, wilson_interval
 from hetcal.metrics._null_draws import drawn_labels, flipped_groups
 from hetcal.metrics.smooth import ReflectedKernel
 
@@ -21,7 +23,12 @@ _N_DRAWS = 400
 
 
 def reliability_bins(
-    score: Vector, outcome: Vector, bins: Rows, items: CalibrationSet, confidence: float = 0.95
+    score: Vector,
+    outcome: Vector,
+    bins: Rows,
+    items: CalibrationSet,
+    confidence: float = 0.95,
+    interval: Callable[..., tuple[Matrix, Matrix]] = wilson_interval,
 ) -> pd.DataFrame:
     """Return one row per bin that holds items, in order of the score.
 
@@ -34,7 +41,9 @@ def reliability_bins(
     items : CalibrationSet
         The items; weights and groups enter the interval through the effective size.
     confidence : float, default=0.95
-        Coverage of Wilson's interval of the observed frequency, bin by bin.
+        Coverage of the interval of the observed frequency, bin by bin.
+    interval : callable
+        Of a proportion: Wilson's, or the exact one.
 
     Returns
     -------
@@ -50,7 +59,7 @@ def reliability_bins(
         share, happened, said = weight[inside] / total, outcome[inside], score[inside]
         observed = min(float(share @ happened), 1.0)  # a sum of shares may round above
         n = effective_size(happened, share, None if groups is None else groups[inside])
-        low, high = wilson_interval(np.array([observed]), np.array([n]), confidence)
+        low, high = interval(np.array([observed]), np.array([n]), confidence)
         ends = (low[0], high[0], said.min(), said.max())
         rows.append((share @ said, observed, *ends, np.count_nonzero(inside), total))
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -67,10 +76,15 @@ def with_simultaneous_bands(
     """Return the table of bins with ``low_simultaneous`` and ``high_simultaneous``.
 
     Bins hold different items, so their intervals are independent, and all of them hold together
-    with the product of their confidences (Sidak).
+    with the product of their confidences (Sidak). They are exact ones, because Wilson's holds too
+    seldom where events are rare.
     """
-    wide = reliability_bins(score, outcome, bins, items, confidence ** (1 / len(table)))
-    return table.assign(low_simultaneous=wide["low"], high_simultaneous=wide["high"])
+    each = confidence ** (1 / len(table))
+    wide = reliability_bins(score, outcome, bins, items, each, exact_interval)
+    return table.assign(
+        low_simultaneous=np.minimum(table["low"], wide["low"]),
+        high_simultaneous=np.maximum(table["high"], wide["high"]),
+    )
 
 
 def smooth_reliability(
