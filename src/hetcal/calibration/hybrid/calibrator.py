@@ -256,8 +256,9 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         is worth (of groups, so many groups), and the disagreement of the experts. Assumed is that
         P(y | x) differs from the prediction by no more than such a vote could have told: a
         difference that no similar item shares cannot be seen, and is not covered. The user guide
-        shows the measured coverage. Where the classifier is right already, intervals are wider than
-        they would have to be, because nobody can know it.
+        shows the measured coverage; hundreds of sparse columns make it too narrow. Where the
+        classifier is right already, intervals are wider than they would have to be, because nobody
+        can know it.
 
         Parameters
         ----------
