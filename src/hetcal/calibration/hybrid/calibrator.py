@@ -148,8 +148,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     trust_ : float
         How far the result replaces the classifier's own probabilities, in [0, 1]: the probability
         that it and not they are right, by out-of-sample likelihoods or Brier scores (the greater
-        evidence) and odds beforehand of ``exp(caution (1 + 75 / n)) - 1`` to one for the
-        classifier.
+        evidence) and odds beforehand of ``exp(caution) - 1`` to one for the classifier.
     reliance_on_model_ : float
         Share of the gain over class frequencies that would be lost without the classifier's
         probabilities, in [0, 1]; NaN where there is no gain that can be told from none. Surely

@@ -11,8 +11,6 @@ from hetcal.metrics.standard_errors import mean_and_error
 
 # Probabilities count as no less, so that one surprise cannot decide by itself.
 LEAST_LIKELIHOOD = 1e-6
-# The logarithm of the odds against a change is twice as large with so many items as with many.
-_FEW_ITEMS = 75.0
 
 
 def likelihood_gain(after: Matrix, before: Matrix, items: CalibrationSet) -> float:
@@ -25,11 +23,11 @@ def likelihood_gain(after: Matrix, before: Matrix, items: CalibrationSet) -> flo
 def trust(final: Matrix, items: CalibrationSet, caution: float) -> float:
     """Return the probability that ``final`` and not the classifier's own p is right.
 
-    Beforehand the odds against ``final`` are ``exp(caution (1 + 75 / n)) - 1`` to one: what looks
-    like a gain on few items is often none, because weights, share and last step were chosen on
-    these items; many items decide by themselves. ``caution`` 0 believes everything.
+    Beforehand the odds against ``final`` are ``exp(caution) - 1`` to one: what looks like a gain on
+    few items is often none, because weights, share and last step were chosen on these items; many
+    items decide by themselves. ``caution`` 0 believes everything.
     """
-    against = np.expm1(min(caution * (1 + _FEW_ITEMS / _independent(items)), 500.0))
+    against = np.expm1(min(caution, 500.0))
     evidence = max(likelihood_gain(final, items.proba, items), _brier_evidence(final, items))
     return float(1 / (1 + against * np.exp(-np.clip(evidence, -100.0, 100.0))))
 
