@@ -158,7 +158,7 @@ class Dictionary:
     def _add_products(self) -> None:
         """Add products of two columns, and of three where there are few."""
         d = self.scores.shape[1]
-        pairs = self._add(Direction("pair", ij) for ij in _some(d, 2, _MOST_PAIRS))
+        pairs = self._add(Direction("pair", ij) for ij in some_combinations(d, 2, _MOST_PAIRS))
         levels = self._add(
             Direction("level slope", (c, level, j))
             for c, category in enumerate(self.columns.categories)
@@ -174,7 +174,9 @@ class Dictionary:
         ]
         self._family("pair surfaces", 1.0, np.array(with_sides, dtype=np.int64).reshape(-1, 3))
         if 3 <= d <= 13:
-            triples = self._add(Direction("triple", ijk) for ijk in _some(d, 3, _MOST_TRIPLES))
+            triples = self._add(
+                Direction("triple", ijk) for ijk in some_combinations(d, 3, _MOST_TRIPLES)
+            )
             self._family("triples", 0.5, triples[:, None])
 
     def _add_levels(self, columns: FeatureColumns, where: str, weight: float) -> None:
@@ -274,7 +276,7 @@ class Dictionary:
         return " times ".join(columns.names[j] for j in at)
 
 
-def _some(d: int, size: int, most: int) -> list[tuple[int, ...]]:
+def some_combinations(d: int, size: int, most: int) -> list[tuple[int, ...]]:
     """Return combinations of columns; where there are too many, some by a fixed lot."""
     if size == 2 and d > 200:
         pairs = np.random.default_rng(0).integers(0, d, size=(2 * most, 2))

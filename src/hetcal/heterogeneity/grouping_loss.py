@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.optimize import brentq
+from scipy.stats import chi2, norm
 
 from hetcal._typing import Matrix, Rows, Vector
 
@@ -72,3 +73,40 @@ def found_part(
         low=float(both * max(root, 0.0) ** 2),
         found=float(both * max(max(a, 0.0) ** 2 - (wider * error(product - a)) ** 2, 0.0) / b),
     )
+
+
+def size_along(
+    residuals: Matrix,
+    direction: Matrix,
+    weight: Vector,
+    groups: Rows | None,
+    level: float = 0.05,
+) -> tuple[float, float]:
+    r"""Return a one-sided lower bound on the grouping loss, and the part that was found.
+
+    The direction d is a least-squares prediction from other folds, so that the sum of
+    :math:`r \cdot d` estimates the squared length of what it holds of the truth, and exceeds it
+    by chance as :math:`\chi^2_D(\lambda) - D` exceeds :math:`\lambda`: D is what the square of d
+    holds beyond that sum, in units of the variance of a residual along d.
+    """
+    product, square = (residuals * direction).sum(axis=1), (direction**2).sum(axis=1)
+    found, length = float(weight @ product), float(weight @ square) + 1e-15
+    terms = weight * product
+    if groups is not None:
+        terms = np.bincount(groups, terms)
+    noise = float((terms**2).sum()) / length + 1e-300
+    freedom = max((length - found) / noise, 1.0)
+    low = noise * _least_excess(found / noise + freedom, freedom, level)
+    both = 2.0 if residuals.shape[1] == 1 else 1.0
+    return both * low / weight.sum(), both * max(found, 0.0) / weight.sum()
+
+
+def _least_excess(value: float, freedom: float, level: float) -> float:
+    """Return the least non-centrality of a chi-square with a chance of ``level`` to be larger."""
+
+    def tail(excess: float) -> float:
+        # Patnaik: a multiple of a central chi-square with the same mean and variance.
+        mean, half = freedom + excess, freedom + 2 * excess
+        return float(chi2.sf(value * mean / half, mean**2 / half)) - level
+
+    return 0.0 if tail(0.0) >= 0 else float(brentq(tail, 0.0, max(value, 1.0), xtol=1e-6 * value))

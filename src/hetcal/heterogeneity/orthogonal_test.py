@@ -16,10 +16,11 @@ from hetcal._exceptions import levels_to_caller
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation.containers import as_frame, take_rows
 from hetcal.data import CalibrationSet, Folds
+from hetcal.heterogeneity.block_directions import block_directions
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import GlobalFit, fit_global, log_odds
-from hetcal.heterogeneity.grouping_loss import FoundPart, found_part
+from hetcal.heterogeneity.grouping_loss import FoundPart, found_part, size_along
 from hetcal.heterogeneity.inputs import seed_of
 from hetcal.heterogeneity.regions import Regions
 from hetcal.heterogeneity.residual_learners import (
@@ -44,6 +45,7 @@ from hetcal.metrics.standard_errors import mean_and_error
 LEAST_ITEMS = 40
 _FEW_GROUPS = 10
 _FOLDS, _FOLDS_OF_MANY, _MANY_ITEMS = 5, 3, 20_000
+_FOLDS_OF_SIZE = 10
 _SHARE_OF_DICTIONARY = 0.8  # of the level; learners share the rest
 # Every pair of folds teaches both ways, which doubles the variance of a linear learner's statistic;
 # of trees, averaged over splits, the standard deviation is 1.1 to 1.3 over the developing nulls.
@@ -261,13 +263,14 @@ def analyse(
     work = _Work(items, fit, dictionary, odds, scores, used)
     parts, local = work.learn(seed)
     p = work.combined(scores.p_value, parts) if with_tests else np.nan
-    found, gains = work.found(local, alpha), work.gains(local)
+    low, found = work.size(seed, alpha)
+    gains = work.gains(local)
     part, interval = _global_part(items, fit)
     test = HeterogeneityTest(
         p_value=p,
         statistic=float(norm.isf(p)),
-        grouping_loss_low=found.low if p <= alpha else 0.0,
-        grouping_loss_found=found.found,
+        grouping_loss_low=low if p <= alpha else 0.0,
+        grouping_loss_found=found,
         global_part=part,
         global_part_interval=interval,
         brier=_brier(items),
@@ -334,6 +337,17 @@ class _Work:
             local += stacked(list(found.values()), task) / len(tasks)
         tested = {name: values for name, values in z.items() if name not in WITHOUT_TEST}
         return {name: self._p_value(float(np.mean(v))) for name, v in tested.items()}, local
+
+    def size(self, seed: int, alpha: float) -> tuple[float, float]:
+        """Return the lower bound on what is hidden, and the part that was found."""
+        if not self.learners:
+            return 0.0, 0.0
+        items, space = self.items, self.fit.space
+        n_folds = _FOLDS_OF_SIZE if items.n_items <= _MANY_ITEMS else _FOLDS
+        folds = Folds.make(items.n_items, n_folds, seed=[seed, 4], groups=items.groups)
+        task = Task(self.residuals, folds, space.weight, self.dictionary, self.odds, space, [])
+        direction = space.residual(block_directions(task))
+        return size_along(self.residuals, direction, space.weight, items.groups, alpha)
 
     def _tasks(self, seed: int) -> list[Task]:
         """Return the same task on several splits: the average depends less on any of them."""
