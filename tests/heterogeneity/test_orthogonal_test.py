@@ -10,6 +10,7 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LinearRegression
 
 from hetcal.data import CalibrationSet, Folds
+from hetcal.datasets import make_problem
 from hetcal.heterogeneity import heterogeneity_test
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
@@ -139,6 +140,16 @@ def test_the_global_part_is_what_a_map_gains():
     low, high = found.global_part_interval
     assert low < 2 * np.mean((h - P[:, 1]) ** 2) < high
     assert low > 0
+
+
+def test_a_map_gains_nothing_over_eight_calibrated_classes():
+    covered = 0
+    for seed in range(4):
+        problem = make_problem("calibrated-eight", 600, random_state=seed)
+        found = heterogeneity_test(problem.X, problem.y, y_proba=problem.y_proba, learners=[])
+        low, high = found.global_part_interval
+        covered += low <= 0 <= high
+    assert covered >= 3
 
 
 def test_p_hardly_depends_on_the_seed():

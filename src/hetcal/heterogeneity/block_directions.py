@@ -97,12 +97,11 @@ class _Moments:
 
     def squares(self) -> Matrix:
         """Return the squared lengths of the residuals' projections, (..., C, C)."""
-        solved = np.linalg.solve(_ridged(self.gram), self.moment)
-        return np.swapaxes(self.moment, -1, -2) @ solved
+        return np.swapaxes(self.moment, -1, -2) @ self.coefficients()
 
     def coefficients(self) -> Matrix:
         """Return those of least squares."""
-        return np.linalg.solve(_ridged(self.gram), self.moment)
+        return np.asarray(np.linalg.solve(_ridged(self.gram), self.moment), dtype=np.float64)
 
 
 def _ridged(gram: Matrix) -> Matrix:
@@ -146,7 +145,9 @@ class _Search:
         self.order = np.argsort(task.folds.number, kind="stable")
         self.ends = np.cumsum(np.bincount(task.folds.number, minlength=len(task.folds)))
         w, R = task.weight[:, None], task.residuals
-        self.noise = (w * R).T @ (w * R) / w.sum()
+        noise = (w * R).T @ (w * R) / w.sum()
+        # Classes sum to one, and a class may be missing: contrasts without noise say nothing.
+        self.noise = noise + 1e-6 * np.trace(noise) * np.eye(len(noise))
         J, n, C = task.residuals_by_fold.shape
         by_item = task.residuals_by_fold.transpose(1, 0, 2).reshape(n, J * C)
         self.weighted = (w * by_item)[self.order].astype(np.float32)
@@ -159,7 +160,8 @@ class _Search:
 
     def values(self, block: Block) -> Floats:
         """Return the block's functions less functions of p, items sorted by fold."""
-        return self.task.space.residual(block.values() * self.spread)[self.order]
+        free = self.task.space.residual(block.values() * self.spread)
+        return free[self.order].astype(np.float32)
 
     def moments(self, values: Floats) -> _Moments:
         """Return the moments outside each fold."""
@@ -204,7 +206,7 @@ class _Search:
             return chosen, moments.of(chosen).coefficients()
         alone = [_best_contrast(moments.of(part), self.noise, level) for part, level in parts]
         score, contrast = max(alone, key=lambda item: float(item[0]))
-        if score <= best:
+        if score <= max(best, 0.0):
             return chosen, moments.of(chosen).coefficients()
         one = contrast[:, None]
         _, chosen = self._pursue(moments.along(one), one.T @ self.noise @ one, parts)

@@ -112,7 +112,7 @@ def _pair(first: Floats, second: Floats, cut_first: bool, cut_second: bool) -> B
     """Return products of two columns' functions; of numbers, slow waves alone are a part."""
     a, b = first.shape[1], second.shape[1]
     at, of = np.divmod(np.arange(a * b), b)
-    parts = []
+    parts: list[NDArray[np.int64]] = []
     for size in (1, 2, _WAVES_IN_PAIRS):
         kept = (at < (size if cut_first else a)) & (of < (size if cut_second else b))
         if not parts or kept.sum() > len(parts[-1]):
