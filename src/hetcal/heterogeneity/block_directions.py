@@ -82,14 +82,11 @@ class _Moments:
         """Return those outside one fold."""
         return _Moments(self.gram[j], self.moment[j])
 
-    def less(self, chosen: Rows, part: Rows) -> _Moments:
-        """Return those of a part, less what chosen functions explain of it."""
-        if not len(chosen):
-            return self.of(part)
-        beside = self.gram[np.ix_(chosen, part)]
-        share = np.linalg.solve(_ridged(self.gram[np.ix_(chosen, chosen)]), beside)
-        own = self.of(part)
-        return _Moments(own.gram - beside.T @ share, own.moment - share.T @ self.moment[chosen])
+    def less(self, chosen: Rows) -> _Moments:
+        """Return those of all functions, less what chosen ones explain of them."""
+        beside = self.gram[chosen]
+        share = np.linalg.solve(_ridged(beside[:, chosen]), beside)
+        return _Moments(self.gram - beside.T @ share, self.moment - share.T @ self.moment[chosen])
 
     def along(self, contrast: Matrix) -> _Moments:
         """Return those of a contrast of the classes."""
@@ -216,15 +213,13 @@ class _Search:
         self, moments: _Moments, noise: Matrix, parts: list[tuple[Rows, float]]
     ) -> tuple[float, Rows]:
         """Return the score of the first part, and the functions of all; the first in any case."""
-        chosen, first = _NONE, -np.inf
+        chosen, first, left = _NONE, -np.inf, moments
         for step in range(_STEPS):
-            scores = [
-                float(_all_classes(moments.less(chosen, part), noise, level))
-                for part, level in parts
-            ]
+            scores = [float(_all_classes(left.of(part), noise, level)) for part, level in parts]
             at = int(np.argmax(scores))
             if step and scores[at] <= 0:
                 break
             first = scores[at] if step == 0 else first
             chosen = np.union1d(chosen, parts[at][0])
+            left = moments.less(chosen)
         return first, chosen

@@ -1,14 +1,17 @@
-r"""How much is hidden: a lower bound on the grouping loss, and the part that was found.
+r"""How much is hidden: lower bounds on the grouping loss, and the part that was found.
 
 The grouping loss is :math:`GL = E\,|P(y \mid x) - P(y \mid p)|^2`, what an ideal local model gains
-in Brier score beyond the best global map. For every direction d whose mean given p is zero,
+in Brier score beyond the best global map. Of all items it is bounded by :func:`size_along`, along a
+least-squares prediction from other folds
+(:mod:`hetcal.heterogeneity.block_directions`). Within a region of p, where such a prediction is no
+projection, any direction d whose mean given p is zero bounds it (:func:`found_part`):
 
 .. math:: (E\, r \cdot d)^2 / E |d|^2 \le GL
 
-(Cauchy and Schwarz), with equality for :math:`d = P(y \mid x) - P(y \mid p)`. With a = mean of
-:math:`r \cdot d` and b = mean of :math:`|d|^2` over items whose d was learned on other folds, the
-one-sided bound is :math:`(a / \sqrt b - 1.645\, se)_+^2`. Folds teach each other, which up to
-doubles the variance where there is nothing to find; the error is widened for that.
+(Cauchy and Schwarz). With a = mean of :math:`r \cdot d` and b = mean of :math:`|d|^2` over items
+whose d was learned on other folds, the one-sided bound is :math:`(a / \sqrt b - 1.645\, se)_+^2`.
+Folds teach each other, which up to doubles the variance where there is nothing to find; the error
+is widened for that.
 """
 
 from __future__ import annotations
@@ -33,13 +36,10 @@ class FoundPart:
         when nothing is hidden.
     low : float
         One-sided lower bound.
-    found : float
-        Estimate of the part along the direction; 0 where its error covers it.
     """
 
     z: float
     low: float
-    found: float
 
 
 def found_part(
@@ -68,11 +68,7 @@ def found_part(
     influence = (product - a) / np.sqrt(b) - a / (2 * b**1.5) * (square - b)
     root = a / np.sqrt(b) - norm.isf(level) * wider * error(influence)
     both = 2.0 if residuals.shape[1] == 1 else 1.0
-    return FoundPart(
-        z=float(z),
-        low=float(both * max(root, 0.0) ** 2),
-        found=float(both * max(max(a, 0.0) ** 2 - (wider * error(product - a)) ** 2, 0.0) / b),
-    )
+    return FoundPart(z=float(z), low=float(both * max(root, 0.0) ** 2))
 
 
 def size_along(

@@ -26,7 +26,8 @@ class HeterogeneityTest:
         :math:`E|P(y|x) - P(y|p)|^2`: what an ideal local model gains in Brier score beyond the best
         global map. 0 unless the test rejects at ``alpha``.
     grouping_loss_found : float
-        Estimate of the part of it that the learners found; what they miss is not in it.
+        Estimate of the part of it that lies along functions of a few columns; what these miss is
+        not in it. Without bias where something is there, about 0 where nothing is.
     global_part : float
         Estimate of :math:`E|p - P(y|p)|^2`, what the best global map gains.
     global_part_interval : tuple of float
