@@ -300,3 +300,36 @@ def test_an_items_own_label_does_not_reach_its_direction(learner):
         after = directions(flipped)
         np.testing.assert_allclose(after[row], before[row], atol=1e-9)
         assert not np.allclose(after, before, atol=1e-6)
+
+
+def test_categories_that_matter_only_together_are_found():
+    rng = np.random.default_rng(0)
+    n = 500
+    X = pd.DataFrame({"x0": rng.normal(size=n)})
+    shop, kind = rng.integers(0, 6, n), rng.integers(0, 5, n)
+    X["shop"], X["kind"] = pd.Categorical(shop.astype(str)), pd.Categorical(kind.astype(str))
+    z = 1.2 * X["x0"].to_numpy()
+    sign = np.where((shop + 2 * kind) % 5 < 2, 1, -1)
+    y = (rng.random(n) < expit(z + 1.0 * sign)).astype(int)
+    found = heterogeneity_test(X, y, y_proba=binary(expit(z)), learners=[])
+    assert found.parts["shop and kind"] < 0.001
+    assert found.p_value < 0.01
+    assert found.directions["direction"].str.contains("shop = . and kind = .").any()
+
+
+def test_products_of_columns_and_of_levels_are_what_their_words_say():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=120), "b": rng.normal(size=120)})
+    X["c"], X["d"] = (pd.Categorical(rng.choice(["u", "v"], 120)) for _ in range(2))
+    columns = FeatureColumns.read(X)
+    odds = rng.normal(size=(120, 1))
+    dictionary = Dictionary(columns, odds, lambda values: np.ones(values.shape[1]))
+    words = [dictionary.words(number) for number in range(len(dictionary))]
+    values = dictionary.values(slice(None))
+    together = values[:, words.index("c = u and d = v")]
+    assert (together == ((X["c"] == "u") & (X["d"] == "v")).to_numpy()).all()
+    first = next(k for k, d in enumerate(dictionary.directions) if d.kind == "curved pair")
+    i, j, a, b = dictionary.directions[first].columns
+    ranks = X[["a", "b"]].rank().to_numpy() / 120 - 0.5 / 120
+    expected = np.cos(np.pi * a * ranks[:, i]) * np.cos(np.pi * b * ranks[:, j])
+    np.testing.assert_allclose(values[:, first], expected, atol=1e-5)

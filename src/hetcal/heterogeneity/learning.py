@@ -37,7 +37,6 @@ from hetcal.heterogeneity.score_test import (
 from hetcal.metrics.standard_errors import mean_and_error
 
 _FOLDS, _FOLDS_OF_MANY, _MANY_ITEMS = 5, 3, 20_000
-_FOLDS_OF_FEW, _FEW_ITEMS = 10, 2000  # of the size: few items can spare fewer of them
 _SHARE_OF_DICTIONARY = 0.8  # of the level; learners share the rest
 # Every pair of folds teaches both ways, which doubles the variance of a linear learner's statistic;
 # of trees, averaged over splits, the standard deviation is 1.1 to 1.3 over the developing nulls.
@@ -85,8 +84,7 @@ class Learning:
         if not self.learners:
             return 0.0, 0.0
         items, space = self.items, self.fit.space
-        n_folds = _FOLDS_OF_FEW if items.n_items <= _FEW_ITEMS else _FOLDS
-        folds = Folds.make(items.n_items, n_folds, seed=[seed, 4], groups=items.groups)
+        folds = Folds.make(items.n_items, _FOLDS, seed=[seed, 4], groups=items.groups)
         task = Task(self.residuals, folds, space.weight, self.dictionary, self.odds, space, [])
         direction = space.residual(block_directions(task))
         return size_along(self.residuals, direction, space.weight, items.groups, alpha)
