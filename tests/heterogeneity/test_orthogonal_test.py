@@ -15,6 +15,7 @@ from hetcal.heterogeneity import heterogeneity_test
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import label_free_spaces, log_odds
+from hetcal.heterogeneity.orthogonal_test import strongest_cuts
 from hetcal.heterogeneity.residual_learners import LEARNERS, Task
 
 DRAWS, MOST = 10, 3  # 5 % of 10 draws; four rejections or more have a chance of .001
@@ -242,6 +243,18 @@ def test_where_nothing_can_be_tested_it_says_so_and_p_is_one():
     found, said = quietly(X, y, y_proba=P, groups=np.arange(200) % 2)
     assert found.p_value == 1.0
     assert "2 groups are too few" in said
+
+
+@pytest.mark.parametrize("column", ["identifier", "p itself"])
+def test_columns_that_can_say_nothing_give_no_finding(column):
+    _, y, P, _ = hidden(lambda X: 0.0, n=200)
+    values = [f"item {k}" for k in range(200)] if column == "identifier" else P[:, 1]
+    X = pd.DataFrame({column: values})
+    found, said = quietly(X, y, y_proba=P)
+    items = CalibrationSet.check(X, y, y_proba=P, caller="test")
+    assert (found.p_value, found.grouping_loss_low) == (1.0, 0.0)
+    assert "nothing that could be hidden" in said
+    assert strongest_cuts(items) == []
 
 
 def test_few_groups_bound_the_p_value():

@@ -9,6 +9,10 @@ from hetcal.heterogeneity.feature_columns import FeatureColumns
 
 LEAST_ITEMS = 40
 _FEW_GROUPS = 10
+NOTHING_BEYOND_P = (
+    "every column of X is a function of p, or has levels that hardly any two items share; there "
+    "is nothing that could be hidden."
+)
 
 
 def nothing_to_test(items: CalibrationSet, columns: FeatureColumns) -> str | None:

@@ -20,7 +20,7 @@ from hetcal.heterogeneity.functions_of_p import GlobalFit, fit_global, log_odds
 from hetcal.heterogeneity.global_part import global_gains, global_part, mean_brier
 from hetcal.heterogeneity.inputs import seed_of
 from hetcal.heterogeneity.learning import Learning
-from hetcal.heterogeneity.limits import n_groups, notes_on, nothing_to_test
+from hetcal.heterogeneity.limits import NOTHING_BEYOND_P, n_groups, notes_on, nothing_to_test
 from hetcal.heterogeneity.regions import Regions
 from hetcal.heterogeneity.result import Analysis, HeterogeneityTest
 from hetcal.heterogeneity.score_test import Outcomes, score_test
@@ -141,6 +141,8 @@ def analyse(
     odds = log_odds(items.scores.log_proba)
     asked = None if by is None else FeatureColumns.read(take_rows(by, order))
     dictionary = Dictionary(columns, odds, fit.space.share_left, asked)
+    if not len(dictionary):
+        return _no_answer(items, fit, order, regions, NOTHING_BEYOND_P)
     seed = seed_of(random_state)
     scores = score_test(
         fit,
@@ -183,6 +185,8 @@ def strongest_cuts(calibration: CalibrationSet) -> list[tuple[str, float]]:
         return []
     odds = log_odds(calibration.scores.log_proba)
     dictionary = Dictionary(columns, odds, fit.space.share_left)
+    if not len(dictionary):
+        return []
     outcomes = Outcomes.of(fit, calibration.proba)
     scores = score_test(fit, outcomes, dictionary, None, np.random.default_rng(0), with_draws=False)
     found = Learning(calibration, fit, dictionary, odds, scores, {}).stand_out(scores.sums)
