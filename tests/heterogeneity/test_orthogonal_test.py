@@ -10,10 +10,12 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LinearRegression
 
 from hetcal.data import CalibrationSet, Folds
+from hetcal.datasets import make_problem
 from hetcal.heterogeneity import heterogeneity_test
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import label_free_spaces, log_odds
+from hetcal.heterogeneity.orthogonal_test import strongest_cuts
 from hetcal.heterogeneity.residual_learners import LEARNERS, Task
 from hetcal.heterogeneity.score_test import harmonic_p_value
 
@@ -142,6 +144,16 @@ def test_the_global_part_is_what_a_map_gains():
     assert low > 0
 
 
+def test_a_map_gains_nothing_over_eight_calibrated_classes():
+    covered = 0
+    for seed in range(4):
+        problem = make_problem("calibrated-eight", 600, random_state=seed)
+        found = heterogeneity_test(problem.X, problem.y, y_proba=problem.y_proba, learners=[])
+        low, high = found.global_part_interval
+        covered += low <= 0 <= high
+    assert covered >= 3
+
+
 def test_p_hardly_depends_on_the_seed():
     X, y, P, _ = hidden(lambda X: 0.55 * X[:, 3], n=400, seed=1)
     p = [heterogeneity_test(X, y, y_proba=P, random_state=seed).p_value for seed in range(4)]
@@ -234,6 +246,18 @@ def test_where_nothing_can_be_tested_it_says_so_and_p_is_one():
     assert "2 groups are too few" in said
 
 
+@pytest.mark.parametrize("column", ["identifier", "p itself"])
+def test_columns_that_can_say_nothing_give_no_finding(column):
+    _, y, P, _ = hidden(lambda X: 0.0, n=200)
+    values = [f"item {k}" for k in range(200)] if column == "identifier" else P[:, 1]
+    X = pd.DataFrame({column: values})
+    found, said = quietly(X, y, y_proba=P)
+    items = CalibrationSet.check(X, y, y_proba=P, caller="test")
+    assert (found.p_value, found.grouping_loss_low) == (1.0, 0.0)
+    assert "nothing that could be hidden" in said
+    assert strongest_cuts(items) == []
+
+
 def test_few_groups_bound_the_p_value():
     X, y, P, _ = hidden(lambda X: 3.0 * X[:, 1], n=300)
     found, said = quietly(X, y, y_proba=P, groups=np.arange(300) % 6)
@@ -294,3 +318,36 @@ def test_an_items_own_label_does_not_reach_its_direction(learner):
 
 def test_p_values_of_next_to_nothing_are_combined():
     assert 0 < harmonic_p_value(1e-300, 0.5, 0.8) < 1e-100
+
+
+def test_categories_that_matter_only_together_are_found():
+    rng = np.random.default_rng(0)
+    n = 500
+    X = pd.DataFrame({"x0": rng.normal(size=n)})
+    shop, kind = rng.integers(0, 6, n), rng.integers(0, 5, n)
+    X["shop"], X["kind"] = pd.Categorical(shop.astype(str)), pd.Categorical(kind.astype(str))
+    z = 1.2 * X["x0"].to_numpy()
+    sign = np.where((shop + 2 * kind) % 5 < 2, 1, -1)
+    y = (rng.random(n) < expit(z + 1.0 * sign)).astype(int)
+    found = heterogeneity_test(X, y, y_proba=binary(expit(z)), learners=[])
+    assert found.parts["shop and kind"] < 0.001
+    assert found.p_value < 0.01
+    assert found.directions["direction"].str.contains("shop = . and kind = .").any()
+
+
+def test_products_of_columns_and_of_levels_are_what_their_words_say():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=120), "b": rng.normal(size=120)})
+    X["c"], X["d"] = (pd.Categorical(rng.choice(["u", "v"], 120)) for _ in range(2))
+    columns = FeatureColumns.read(X)
+    odds = rng.normal(size=(120, 1))
+    dictionary = Dictionary(columns, odds, lambda values: np.ones(values.shape[1]))
+    words = [dictionary.words(number) for number in range(len(dictionary))]
+    values = dictionary.values(slice(None))
+    together = values[:, words.index("c = u and d = v")]
+    assert (together == ((X["c"] == "u") & (X["d"] == "v")).to_numpy()).all()
+    first = next(k for k, d in enumerate(dictionary.directions) if d.kind == "curved pair")
+    i, j, a, b = dictionary.directions[first].columns
+    ranks = X[["a", "b"]].rank().to_numpy() / 120 - 0.5 / 120
+    expected = np.cos(np.pi * a * ranks[:, i]) * np.cos(np.pi * b * ranks[:, j])
+    np.testing.assert_allclose(values[:, first], expected, atol=1e-5)

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import spearmanr
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation.containers import as_frame
@@ -249,7 +249,7 @@ def _is_sorted(column: Vector) -> bool:
         return False
     if n_values <= len(known) / _FEW_ROWS:
         return bool(1 + np.count_nonzero(np.diff(known)) <= _RUNS_PER_VALUE * n_values)
-    return bool(abs(spearmanr(np.arange(len(known)), known)[0]) > _SORTED)
+    return bool(abs(scipy.stats.spearmanr(np.arange(len(known)), known)[0]) > _SORTED)
 
 
 def _agreement(residuals: Matrix, clusters: Rows) -> tuple[float, float]:

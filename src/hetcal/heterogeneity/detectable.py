@@ -25,7 +25,7 @@ from hetcal.data import CalibrationSet
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import GlobalFit, fit_global, log_odds
-from hetcal.heterogeneity.orthogonal_test import _SHARE_OF_DICTIONARY
+from hetcal.heterogeneity.learning import SHARE_OF_DICTIONARY
 from hetcal.heterogeneity.residual_learners import free_values
 from hetcal.heterogeneity.score_test import Outcomes, combined_p_values
 
@@ -92,7 +92,7 @@ def detectable_size(
     def is_found(size: float) -> bool:
         seen = drawn[:, :, : moved.shape[2]] + np.float32(np.sqrt(size)) * moved
         p_values, _ = combined_p_values(dictionary, outcomes, seen, drawn)
-        return bool((p_values <= _SHARE_OF_DICTIONARY * level).mean() >= power)
+        return bool((p_values <= SHARE_OF_DICTIONARY * level).mean() >= power)
 
     return _smallest(is_found, _SMALLEST * largest, largest)
 

@@ -26,6 +26,7 @@ _WAVES = tuple(range(2, 9))
 _FEW_WAVES = (2, 3)
 _MANY_COLUMNS = 100  # beyond, each column has few directions
 _MOST_PAIRS, _MOST_TRIPLES = 800, 300
+_MOST_CURVED, _CURVES = 120, 3  # pairs of columns whose surfaces may be curved; waves of each
 _MOST_LEVELS, _LEVELS_IN_PAIRS, _LEAST_IN_LEVEL = 60, 8, 5
 _MOST_SLOPES = 3
 _FUNCTION_OF_P = 0.03  # share of a feature that p leaves, below which it says nothing else
@@ -158,14 +159,9 @@ class Dictionary:
     def _add_products(self) -> None:
         """Add products of two columns, and of three where there are few."""
         d = self.scores.shape[1]
-        pairs = self._add(Direction("pair", ij) for ij in _some(d, 2, _MOST_PAIRS))
-        levels = self._add(
-            Direction("level slope", (c, level, j))
-            for c, category in enumerate(self.columns.categories)
-            for level in range(min(_LEVELS_IN_PAIRS, int((category.counts >= 20).sum())))
-            for j in list(self._straight)[:20]
-        )
-        self._family("pairs", 2.0, np.concatenate([pairs, levels])[:, None])
+        pairs = self._add(Direction("pair", ij) for ij in some_combinations(d, 2, _MOST_PAIRS))
+        slopes = [self._add_level_slopes(c) for c in range(len(self.columns.categories))]
+        self._family("pairs", 2.0, np.concatenate([pairs, *slopes])[:, None])
         with_sides = [
             (self._straight[i], self._straight[j], pair)
             for pair in pairs
@@ -173,9 +169,48 @@ class Dictionary:
             if i in self._straight and j in self._straight
         ]
         self._family("pair surfaces", 1.0, np.array(with_sides, dtype=np.int64).reshape(-1, 3))
+        if len(pairs) <= _MOST_CURVED:
+            self._add_curved_pairs(pairs)
+        for first, second in combinations(range(len(self.columns.categories)), 2):
+            self._add_level_pairs(first, second)
         if 3 <= d <= 13:
-            triples = self._add(Direction("triple", ijk) for ijk in _some(d, 3, _MOST_TRIPLES))
+            triples = self._add(
+                Direction("triple", ijk) for ijk in some_combinations(d, 3, _MOST_TRIPLES)
+            )
             self._family("triples", 0.5, triples[:, None])
+
+    def _add_curved_pairs(self, pairs: NDArray[np.int64]) -> None:
+        """Add products of slow waves of two columns; all of a pair count together."""
+        distinct = self.columns.n_distinct
+        columns = [self.directions[pair].columns for pair in pairs]
+        wavy = [ij for ij in columns if min(distinct[list(ij)]) > _CURVES]
+        waves = [(a, b) for a in range(1, _CURVES + 1) for b in range(1, _CURVES + 1)]
+        at = self._add(Direction("curved pair", (*ij, *ab)) for ij in wavy for ab in waves)
+        self._family("curved pairs", 1.0, at.reshape(len(wavy), len(waves)))
+
+    def _common_levels(self, c: int) -> int:
+        return min(_LEVELS_IN_PAIRS, int((self.columns.categories[c].counts >= 20).sum()))
+
+    def _add_level_slopes(self, c: int) -> NDArray[np.int64]:
+        """Add columns of numbers within levels; a column counts with all levels, and each alone."""
+        columns, n_levels = list(self._straight)[:20], self._common_levels(c)
+        at = self._add(
+            Direction("level slope", (c, level, j)) for j in columns for level in range(n_levels)
+        )
+        name = self.columns.categories[c].name
+        if n_levels:
+            self._family(f"slopes by {name}", 1.0, at.reshape(len(columns), n_levels))
+        return at
+
+    def _add_level_pairs(self, first: int, second: int) -> None:
+        """Add the levels of two categories together."""
+        at = self._add(
+            Direction("level pair", (first, a, second, b))
+            for a in range(self._common_levels(first))
+            for b in range(self._common_levels(second))
+        )
+        names = [self.columns.categories[c].name for c in (first, second)]
+        self._family(" and ".join(names), 2.0, at[None])
 
     def _add_levels(self, columns: FeatureColumns, where: str, weight: float) -> None:
         for c, category in enumerate(columns.categories):
@@ -238,7 +273,16 @@ class Dictionary:
             bent = self._bent[rows].T
             product = bent[at[0]] * bent[at[1]]
             return product * bent[at[2]] if kind == "triple" else product
+        if kind == "curved pair":
+            ranks, wave = (
+                columns.ranks[rows].T,
+                np.float32(np.pi) * at.astype(np.float32)[:, :, None],
+            )
+            return np.cos(wave[2] * ranks[at[0]]) * np.cos(wave[3] * ranks[at[1]])
         inside = np.stack([columns.categories[c].codes[rows] == level for c, level in at[:2].T])
+        if kind == "level pair":
+            also = [columns.categories[c].codes[rows] == level for c, level in at[2:].T]
+            return inside & np.stack(also)
         return inside * scores[rows].T[at[2]] if kind == "level slope" else inside
 
     def _read(self, kind: str) -> tuple[FeatureColumns, Floats]:
@@ -260,7 +304,13 @@ class Dictionary:
             category = columns.categories[at[0]]
             level = f"{category.name} = {category.levels[at[1]]}"
             return level if kind == "level" else f"{columns.names[at[2]]} where {level}"
+        if kind == "level pair":
+            chosen = [(columns.categories[c], level) for c, level in (at[:2], at[2:])]
+            return " and ".join(f"{c.name} = {c.levels[level]}" for c, level in chosen)
         name = columns.names[at[0]]
+        if kind == "curved pair":
+            curved = "" if at[2:] == (1, 1) else " (curved)"
+            return f"{name} times {columns.names[at[1]]}{curved}"
         if kind == "linear" and columns.n_distinct[at[0]] == 2:
             return f"{name} above {columns.cut(at[0], 0.0)}"
         if kind == "linear":
@@ -274,7 +324,7 @@ class Dictionary:
         return " times ".join(columns.names[j] for j in at)
 
 
-def _some(d: int, size: int, most: int) -> list[tuple[int, ...]]:
+def some_combinations(d: int, size: int, most: int) -> list[tuple[int, ...]]:
     """Return combinations of columns; where there are too many, some by a fixed lot."""
     if size == 2 and d > 200:
         pairs = np.random.default_rng(0).integers(0, d, size=(2 * most, 2))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._stored import expect, stored
+from hetcal._stored import stored
 from hetcal._stored.fields import (
     MOST_FEATURES,
     either,
@@ -28,7 +28,7 @@ from hetcal._stored.fields import (
     whole,
 )
 from hetcal._threads import ThreadSafe
-from hetcal._typing import Matrix, Vector
+from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
 from hetcal._validation.frames import TablesAsColumns
 from hetcal.data import CalibrationSet
@@ -41,23 +41,20 @@ from hetcal.heterogeneity.inputs import (
     seed_of,
 )
 from hetcal.heterogeneity.neighborhood_means import MeasuredItems, neighborhood_means
-from hetcal.heterogeneity.orthogonal_test import HeterogeneityTest, analyse
+from hetcal.heterogeneity.orthogonal_test import analyse
 from hetcal.heterogeneity.paper import balls_of_buckets, published_values
 from hetcal.heterogeneity.regions import Regions
 from hetcal.heterogeneity.residual_learners import LEARNERS
+from hetcal.heterogeneity.result import HeterogeneityTest
+from hetcal.heterogeneity.storing import OF_REGION, StoredMeasurement, as_forests_see
 from hetcal.heterogeneity.subgroups import report_groups, subgroups_of
 from hetcal.metrics.standard_errors import mean_and_error
 
 LEAST_DRAWS = 99
 _TREES = 100  # as the published code has it
 _EVERYWHERE = 2.0  # no two predictions are further apart
-_LARGEST = 1e30
 _MOST_TREES = 10_000
-_MOST_GROWN = 100_000_000  # trees times items of one local forest: some seconds
-_BYTES_PER_MEMBER = 48  # lists of items, their concatenation and its sorting
-_CELLS_AT_ONCE = 64
 _UNKNOWN = number(may_miss=True)
-_OF_REGION = ["hh_local_low", "p_value", "q_value"]
 _COLUMNS = [
     "hh",
     "hh_raw",
@@ -105,7 +102,7 @@ def _features(value: Any) -> bool:
     may_lack=("cells_", "covered_", "encoder_"),
     derived={"_X": None, "_balls": None, "test_": None},
 )
-class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
+class HiddenHeterogeneity(StoredMeasurement, ThreadSafe, TablesAsColumns, BaseEstimator):
     r"""How much a classifier's probabilities hide, near each probability vector.
 
     Hidden heterogeneity (HH) near p is the improvement in Brier score that a local model g, which
@@ -432,12 +429,12 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
     def _fit_paper(self, calibration: CalibrationSet) -> None:
         self._keep(calibration, None)
         self.encoder_ = calibration.encoder("impute")
-        self._X: Any = _as_forests_see(calibration.features("impute"))
+        self._X = as_forests_see(calibration.features("impute"))
         self.hh_mean_ = self.hh_global_mean_ = self.hh_local_mean_ = self.hh_local_low_ = np.nan
         self.standard_error_ = self.statistic_ = self.p_value_ = np.nan
         self.test_: HeterogeneityTest | None = None
-        self._edges: Vector | None = None
-        self.regions_: pd.DataFrame | None = None
+        self._edges = None
+        self.regions_ = None
         if self._balls is not None:
             self.cells_ = self._published(self._balls)
 
@@ -485,8 +482,8 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         """Add what is known about the region of p that each prediction lies in."""
         if self.regions_ is None or self._edges is None:
             return found
-        of_region = self.regions_[_OF_REGION].take(Regions(self._edges).number(P))
-        for name in _OF_REGION:
+        of_region = self.regions_[OF_REGION].take(Regions(self._edges).number(P))
+        for name in OF_REGION:
             found[name] = of_region[name].to_numpy()
         return found[_COLUMNS]
 
@@ -508,68 +505,3 @@ class HiddenHeterogeneity(ThreadSafe, TablesAsColumns, BaseEstimator):
         paper = self.estimate == "paper"
         found = self._published(balls) if paper else self._measured(balls)
         return self._with_region(found, distinct).take(place.ravel()).reset_index(drop=True)
-
-    # -- storing ---------------------------------------------------------------------------------
-
-    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Leave the features out where no later prediction looks at them."""
-        if self.estimate != "paper":
-            return state | {"_table": None}
-        if not isinstance(self._table, np.ndarray):
-            raise TypeError(
-                "hetcal.save stores HiddenHeterogeneity as a part of SimilarityCalibrator only."
-            )
-        return state
-
-    @staticmethod
-    def _bytes_needed(state: dict[str, Any]) -> int:
-        """Return what the features in another type take, and the list of items in each cell."""
-        items, centres = state.get("_items"), state.get("_centres")
-        given = state.get("_table")
-        members = 0
-        if isinstance(items, MeasuredItems) and isinstance(centres, np.ndarray):
-            members = _n_members(items.P, centres, state["radius_"])
-        return 3 * getattr(given, "nbytes", 0) + _BYTES_PER_MEMBER * members
-
-    def _restore(self) -> None:
-        check_parameters(self)
-        n, K = self._items.P.shape
-        centres = self._centres
-        if centres is None:
-            expect(self.neighborhoods not in ("net", "overlap"), self, "has no cells")
-        else:
-            expect(centres.shape[1] == K and 0 < len(centres) <= n, self, "has wrong cells")
-            expect(len(getattr(self, "cells_", ())) == len(centres), self, "has other cells")
-            self._balls = Balls.around(centres, self._items.P, self.radius_)
-        if self.estimate == "paper":
-            self._restore_features(n)
-
-    def _restore_features(self, n: int) -> None:
-        grown = self._n_trees <= 1000 or self._n_trees * n <= _MOST_GROWN
-        expect(grown, self, "asks for too many trees")
-        width = self.encoder_.n_features_in_
-        expect(self._table is not None and self._table.shape == (n, width), self, "has other items")
-        self._X = _as_forests_see(self.encoder_.transform(self._table))
-        expect(not np.isnan(self._X).any(), self, "has items with missing values")
-
-    def _check_restored(self) -> None:
-        expect(len(self.classes_) == self._items.P.shape[1], self, "has other classes")
-        edges, regions = self._edges, self.regions_
-        expect((edges is None) == (regions is None), self, "has regions without borders")
-        if regions is not None and edges is not None:
-            rows = len(regions) == len(edges) + 1 and {*_OF_REGION} <= {*regions.columns}
-            expect(rows, self, "has other regions")
-
-
-def _as_forests_see(features: Matrix) -> NDArray[np.float32]:
-    """Return features in single precision; huge values keep their sign, all that a split needs."""
-    return np.clip(features, -_LARGEST, _LARGEST).astype(np.float32)
-
-
-def _n_members(P: Matrix, centres: Matrix, radius: float) -> int:
-    """Count the items of all cells, by Hellinger's distance, without listing them."""
-    roots, total = np.sqrt(P).T, 0
-    for start in range(0, len(centres), _CELLS_AT_ONCE):
-        overlap = np.sqrt(centres[start : start + _CELLS_AT_ONCE]) @ roots
-        total += int((overlap >= 1 - radius**2 - 1e-9).sum())
-    return total

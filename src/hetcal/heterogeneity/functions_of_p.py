@@ -100,7 +100,7 @@ class FunctionsOfP:
         fit = basis[rows] @ coefficients[n_atoms + 1 :]
         return fit + coefficients[: n_atoms + 1][self.atom[rows]] if n_atoms else fit
 
-    def residual(self, values: Matrix) -> Matrix:
+    def residual(self, values: NDArray) -> NDArray:
         """Return what the space leaves of values on the items."""
         return values - self.fitted(self.coefficients(values))
 
@@ -142,23 +142,23 @@ class GlobalFit:
     residuals : ndarray of shape (n, K)
         :math:`(I - QQ')Y`.
     leverage : ndarray of shape (n,)
+    squares : ndarray of shape (n,)
+        Squared residuals of the functions that no label has chosen, with the variance that their
+        fit has taken given back (HC2): leverage does not know of a choice by labels.
     """
 
     space: FunctionsOfP
     proba: Matrix
     residuals: Matrix
     leverage: Vector
+    squares: Vector
 
     def take(self, rows: Rows, groups: Rows | None) -> GlobalFit:
         """Return what is left of some items after functions of p on them alone."""
         space = self.space.take(rows)
         residuals = space.residual(self.residuals[rows])
-        return GlobalFit(space, self.proba[rows], residuals, space.leverage(groups))
-
-    @property
-    def unshrunk(self) -> Matrix:
-        """Residuals with the variance that the fit has taken from them given back (HC2)."""
-        return self.residuals / np.sqrt(1 - self.leverage)[:, None]
+        leverage = space.leverage(groups)
+        return GlobalFit(space, self.proba[rows], residuals, leverage, self.squares[rows])
 
 
 def log_odds(log_proba: Matrix) -> Matrix:
@@ -190,8 +190,9 @@ def fit_global(calibration: CalibrationSet) -> GlobalFit:
     atom, mass = _repeated_values(P, weight, groups)
     smooth = _smooth_columns(P, odds, float(mass.sum() / weight.sum()), n_units)
     logistic = _logistic_fit(smooth[:, 1:], calibration.codes, Y, weight * n_units / len(P))
-    space = FunctionsOfP(atom, mass, np.empty((len(P), 0)), weight)
-    space = space.joined_by(np.hstack([smooth, logistic[:, 1:]]))
+    free = FunctionsOfP(atom, mass, np.empty((len(P), 0)), weight).joined_by(smooth)
+    squares = (free.residual(Y) ** 2).sum(axis=1) / (1 - free.leverage(groups))
+    space = free.joined_by(logistic[:, 1:])
     residuals = space.residual(Y)
     coordinates = odds if P.shape[1] == 2 else np.hstack([odds, P])
     leaves = _jumps(coordinates, residuals, weight, n_units)
@@ -199,7 +200,7 @@ def fit_global(calibration: CalibrationSet) -> GlobalFit:
         space = space.joined_by(leaves)
         residuals = space.residual(Y)
     law = _law(logistic, Y - residuals, space, n_units)
-    return GlobalFit(space, law, residuals, space.leverage(groups))
+    return GlobalFit(space, law, residuals, space.leverage(groups), squares)
 
 
 def _n_units(calibration: CalibrationSet) -> int:

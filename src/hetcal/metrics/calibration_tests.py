@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
-from scipy.stats import chi2
+from scipy.special import chdtrc, ndtr
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import check_choice, warn_column_order
@@ -322,7 +321,7 @@ class _Score(_Scaled):
         return np.abs(np.einsum("i,ikb->kb", self._weight, R)).max(axis=0) / self.total
 
     def limit(self, value: float) -> float:
-        return chi2.sf(value, self._rank) if self._rank else 1.0
+        return chdtrc(self._rank, value) if self._rank else 1.0
 
     def __call__(self, R: Residuals) -> Vector:
         shifts = np.einsum("i,ikb->kb", self._weight, R)

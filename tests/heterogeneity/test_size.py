@@ -1,0 +1,66 @@
+"""How much is hidden: the lower bound and the part that was found."""
+
+import numpy as np
+import pytest
+from scipy.stats import ncx2
+
+from hetcal.data import CalibrationSet, Folds
+from hetcal.datasets import make_problem
+from hetcal.heterogeneity import heterogeneity_test
+from hetcal.heterogeneity.block_directions import block_directions
+from hetcal.heterogeneity.dictionary import Dictionary
+from hetcal.heterogeneity.feature_columns import FeatureColumns
+from hetcal.heterogeneity.functions_of_p import fit_global, log_odds
+from hetcal.heterogeneity.grouping_loss import _least_excess, size_along
+from hetcal.heterogeneity.residual_learners import Task
+
+
+@pytest.mark.parametrize("name", ["wave", "thirty-levels"])
+def test_bound_reaches_a_third_of_the_truth_and_stays_below(name):
+    shares = []
+    for seed in range(3):
+        problem = make_problem(name, 2000, random_state=seed)
+        found = heterogeneity_test(
+            problem.X, problem.y, y_proba=problem.y_proba, learners=["linear"]
+        )
+        shares.append(found.grouping_loss_low / problem.grouping_loss)
+    assert np.median(shares) > 0.33
+    assert max(shares) <= 1
+
+
+@pytest.mark.parametrize("freedom", [1.0, 12.0, 80.0])
+@pytest.mark.parametrize("excess", [8.0, 60.0, 2000.0])
+def test_bound_inverts_the_noncentral_chi_square(freedom, excess):
+    value = ncx2.isf(0.05, freedom, excess)
+    assert _least_excess(value, freedom, 0.05) == pytest.approx(excess, rel=0.06)
+
+
+def test_nothing_above_its_mean_gives_no_bound():
+    assert _least_excess(10.0, 10.0, 0.05) == 0.0
+
+
+def out_of_fold(X, y, p, seed):
+    """Residuals, and their prediction by blocks."""
+    items = CalibrationSet.check(X, y, y_proba=np.column_stack([1 - p, p]), caller="test")
+    fit, odds = fit_global(items), log_odds(items.scores.log_proba)
+    dictionary = Dictionary(FeatureColumns.read(X), odds, fit.space.share_left)
+    folds = Folds.make(len(y), 5, seed=seed)
+    residuals, weight = fit.residuals[:, 1:], fit.space.weight
+    task = Task(residuals, folds, weight, dictionary, odds, fit.space, [])
+    return residuals, fit.space.residual(block_directions(task)), weight
+
+
+def test_blocks_find_all_of_it_without_bias_and_nothing_in_noise():
+    hidden, noise = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1200, 4))
+        p = 1 / (1 + np.exp(-X[:, 0]))
+        q = p + 0.8 * p * (1 - p) * np.sign(X[:, 1] * X[:, 2])
+        truth = 2 * np.mean((q - p) ** 2)
+        residuals, direction, weight = out_of_fold(X, rng.random(1200) < q, p, seed)
+        hidden.append(size_along(residuals, direction, weight, None)[1] / truth)
+        residuals, direction, _ = out_of_fold(X, rng.random(1200) < p, p, seed)
+        noise.append(2 * np.mean(residuals * direction) / truth)
+    assert 0.75 < np.mean(hidden) < 1.15
+    assert abs(np.mean(noise)) < 0.1
