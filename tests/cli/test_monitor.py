@@ -77,6 +77,21 @@ def test_labels_are_compared_where_they_are(call, folder, tables, loans, capsys)
     assert json.loads(capsys.readouterr().out)["labels"]["n"] == len(loans)
 
 
+def test_labels_alone_raise_an_alarm_with_an_exit_code_of_its_own(
+    call, folder, tables, loans, capsys
+):
+    wrong = loans.drop(columns="opened")
+    label = next(name for name in wrong if set(wrong[name]) == {"paid back", "default"})
+    wrong[label] = wrong[label].map({"paid back": "default", "default": "paid back"})
+    pd.concat([wrong] * 3).to_csv(tables / "wrong.csv", index=False)
+    ask = ("monitor", folder / "swc.hetcal", tables / "wrong.csv", "--fail-on-alarm")
+    assert call(*ask) == 4
+    said = " ".join(capsys.readouterr().out.split())
+    assert "ALARM at label" in said
+    assert "likely since label" in said
+    assert "lower than the calibrated probabilities say (evidence 10^" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
     from hetcal.monitor import SupportMonitor
 
-EXIT_ALARM = 3
+EXIT_SUPPORT_ALARM, EXIT_LABEL_ALARM = 3, 4
 _TESTS, _REFERENCE = "Tests", "Reference items"
 _GROUPS_SHOWN = 12
 _SUPPORT_ONLY = (
@@ -81,7 +81,10 @@ def monitor(
     ] = None,
     fail_on_alarm: Annotated[
         bool,
-        options.flag("--fail-on-alarm", "End with exit code 3 while there is an alarm."),
+        options.flag(
+            "--fail-on-alarm",
+            "End with exit code 3 while there is an alarm of support, 4 where labels alone say so.",
+        ),
     ] = False,
     reset: Annotated[
         bool,
@@ -108,8 +111,9 @@ def monitor(
 ) -> None:
     """Watch calibration support: flag items, and raise an alarm when the stream has changed.
 
-    Labels, where TABLE has the column, are compared with what the calibrator expects. Exit codes:
-    0 whether there is an alarm or not, unless --fail-on-alarm is given: then 3 with an alarm.
+    Labels, where TABLE has the column, are tested against calibrated and stated probabilities, and
+    raise alarms of their own. Exit codes: 0 whether there is an alarm or not, unless
+    --fail-on-alarm is given: then 3 with an alarm of support, 4 where labels alone raise one.
 
     Example: hetcal monitor loans.hetcal new.csv --history loans-history.hetcal --fail-on-alarm
     """
@@ -147,7 +151,8 @@ def monitor(
     else:
         _show(watcher, watcher.n_seen_ - before, history, notes, quiet=quiet)
     if fail_on_alarm and watcher.alarm_ is not None:
-        raise typer.Exit(EXIT_ALARM)
+        labels_alone = all(alarm["test"] == "labels" for alarm in watcher.alarms_)
+        raise typer.Exit(EXIT_LABEL_ALARM if labels_alone else EXIT_SUPPORT_ALARM)
 
 
 def _alone(history: Path | None, wait: float, say: Any) -> contextlib.AbstractContextManager[None]:
@@ -256,16 +261,7 @@ def _show(
 ) -> None:
     console = results()
     facts = watcher.summary()
-    alarm = facts["alarm"]
-    if alarm is None:
-        tell(console, "No alarm: nothing says that the items have changed.", "bold green")
-    else:
-        tell(
-            console,
-            f"ALARM at item {alarm['time']:,}: {alarm['who']}, by {alarm['score']} "
-            f"({alarm['test']}). The calibration set no longer covers what comes in.",
-            "bold red",
-        )
+    _show_alarms(console, facts)
     if quiet:
         return
     share = facts["flag_share"]
@@ -284,10 +280,38 @@ def _show(
         tell(console, f"History in {history}.")
 
 
+def _show_alarms(console: Any, facts: dict[str, Any]) -> None:
+    """Say which alarm came first of those of support, and of those of labels."""
+    of_labels = [alarm for alarm in facts["alarms"] if alarm["test"] == "labels"]
+    of_support = [alarm for alarm in facts["alarms"] if alarm["test"] != "labels"]
+    if not facts["alarms"]:
+        tested = (
+            "items have changed" if not facts["labels"]["n"] else "items or labels have changed"
+        )
+        tell(console, f"No alarm: nothing says that the {tested}.", "bold green")
+    for alarm in of_support[:1]:
+        tell(
+            console,
+            f"ALARM at item {alarm['time']:,}: {alarm['who']}, by {alarm['score']} "
+            f"({alarm['test']}). The calibration set no longer covers what comes in.",
+            "bold red",
+        )
+    for alarm in of_labels[:1]:
+        since = f", likely since label {alarm['since']:,}" if "since" in alarm else ""
+        tell(
+            console,
+            f"ALARM at label {alarm['labels']:,}{since}: {alarm['who']}, {alarm['score']} "
+            f"(evidence 10^{alarm['log10_evidence']:.1f}). The probabilities are wrong by more "
+            "than on the calibration items.",
+            "bold red",
+        )
+
+
 def _show_groups(console: Any, facts: dict[str, Any]) -> None:
     rows = [row for row in facts["groups"] if row["seen"]]
     rows.sort(key=lambda row: (row["kind"] != "all", -row["log10_evidence"]))
-    table = numbers_table("who", "items", "flagged", "evidence", "labels", "accuracy z")
+    columns = "who", "items", "flagged", "evidence", "labels", "accuracy z", "evidence in labels"
+    table = numbers_table(*columns)
     for row in rows[:_GROUPS_SHOWN]:
         z = row["accuracy_z"]
         name = row["name"] if row["kind"] == "all" else f"{row['kind']} {row['name']}"
@@ -298,5 +322,6 @@ def _show_groups(console: Any, facts: dict[str, Any]) -> None:
             f"10^{row['log10_evidence']:.1f}",
             f"{row['labels']:,}",
             "" if z is None else f"{z:+.1f}",
+            f"10^{row['log10_label_evidence']:.1f}" if row["labels"] else "",
         )
     console.print(table)

@@ -34,7 +34,7 @@ from hetcal.monitor.restored import check_restored
 from hetcal.monitor.scorer import Scorer
 from hetcal.monitor.start import start_streams
 from hetcal.monitor.summary import as_plain, groups_table, summary
-from hetcal.monitor.watched import calibrator_inside, n_items
+from hetcal.monitor.watched import calibrator_inside, n_items, stated_proba
 
 _SHARD_SEED = 4  # the monitor's own draws use 0 to 3
 
@@ -82,7 +82,9 @@ class SupportMonitor:
         Probability of a false alarm of the whole stream within ``horizon`` items, and again of any
         false alarm of a class or sub-population. Half of it belongs to the evidence, a conformal
         test martingale (proven for one score; for the mean of two the proof gives the whole), half
-        to the windowed test, where it is simulated.
+        to the windowed test, where it is simulated. Where labels are given, once more the
+        probability that any of their tests ever alarms while the probabilities are no more wrong
+        than on the calibration items.
     window : int, default=100
         Items of the windowed test.
     horizon : int, default=10000
@@ -98,7 +100,9 @@ class SupportMonitor:
     ----------
     alarm_ : dict or None
         The first alarm since the last reset: ``time`` (items since the beginning), ``who``,
-        ``test``, ``score``.
+        ``test`` (``"evidence"``, ``"window"`` or ``"labels"``), ``score``; from labels also
+        ``labels`` (tested by then), ``since`` (the label at which it most likely began) and
+        ``log10_evidence``.
     alarms_ : list of dict
         All of them by time, at most one per group and test.
     n_seen_ : int
@@ -189,10 +193,12 @@ class SupportMonitor:
         kind = distance_kind(self.distance, X is not None)
         build = out_of_bag if self.reference == "oob" else split
         output = classifier_output(y_proba, logits)
-        self.scorer_, reference = build(self.calibrator_, kind, X, output, by, self.random_state)
+        self.scorer_, reference, stated = build(
+            self.calibrator_, kind, X, output, by, self.random_state
+        )
         self.reference_ = reference.usable()
         self._n_items = n_items(self.calibrator_)
-        self.counts_ = Counts.start(start_streams(self, self.calibrator_))
+        self.counts_ = Counts.start(start_streams(self, self.calibrator_, stated))
         return self
 
     def p_values(
@@ -272,7 +278,11 @@ class SupportMonitor:
     def update_labels(
         self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> None:
-        """Compare labels with what the calibrated probabilities expected; items are not counted."""
+        """Count and test labels that came later than their items, in the order in which they came.
+
+        Items are not counted again. Which labels come, and when, may depend on the items and on
+        the labels before, but not on the label itself.
+        """
         calibrator, labels = self._watched(), known_labels(y, self.classes_, number_of_rows(X, "X"))
         if len(labels[0]):
             batch = Batch.check(calibrator, X, classifier_output(y_proba, logits), by)
@@ -282,7 +292,9 @@ class SupportMonitor:
         known, codes = labels
         batch = batch.take(known)
         Q, members = calibrator.predict_items(batch.items), self._members(batch.top, batch.names)
-        self.counts_ = self.counts_.with_labels(Q, codes, members, self.max_groups)
+        self.counts_ = self.counts_.with_labels(
+            Q, batch.items.scores.proba, codes, members, self._alarm_rule()
+        )
 
     @on_draft
     def reset(self) -> Self:
@@ -318,7 +330,8 @@ class SupportMonitor:
                 self.reference_, self.scorer_, calibrator, batch, codes, self.random_state
             ).usable()
             self._n_items = n_items(calibrator)
-            self.counts_ = self.counts_.restarted(start_streams(self, calibrator))
+            streams = start_streams(self, calibrator, stated_proba(calibrator))
+            self.counts_ = self.counts_.restarted(streams)
         return self
 
     @synchronized
@@ -380,6 +393,13 @@ class SupportMonitor:
                 "one, save it, and load it in every process."
             )
         check_same_settings(self, other)
+        mine, theirs = (m.counts_.streams.all.label_evidence.low for m in (self, other))
+        if not np.array_equal(mine, theirs):
+            raise ValueError(
+                "SupportMonitor.merge needs monitors that test labels alike; one of these comes "
+                "from a file of old, or was fitted without y_proba. Fit one, save it, and load it "
+                "in every process."
+            )
         if self is other or self.counts_.origins.overlap(other.counts_.origins):
             raise ValueError(
                 "SupportMonitor.merge got two monitors that have counted the same items, which "
@@ -405,7 +425,8 @@ class SupportMonitor:
         """Return one row for all items, each class and each sub-population.
 
         Columns: ``kind`` (all, class, by), ``name``, ``reference`` (items), ``seen``, ``flagged``,
-        ``log10_evidence``, ``labels``, ``accuracy_z``, ``brier_z``, ``alarm``.
+        ``log10_evidence``, ``labels``, ``accuracy_z``, ``brier_z``, ``log10_label_evidence``,
+        ``alarm``.
         """
         self._watched()
         return groups_table(self.counts_)
@@ -417,7 +438,6 @@ class SupportMonitor:
         return summary(
             self.counts_,
             self._alarm_rule(),
-            self.classes_.tolist(),
             rate=self.rate,
             alarm_rate=self.alarm_rate,
             reference={"kind": self.reference, "items": int(self.reference_.scores.shape[1])},
@@ -508,7 +528,8 @@ class SupportMonitor:
 
     def _alarm_rule(self) -> AlarmRule:
         rate = self.alarm_rate * self._alarm_share
-        return AlarmRule(rate, self.window, self.horizon, self.max_groups, self.scores_)
+        tests = self.window, self.horizon, self.max_groups, self.scores_
+        return AlarmRule(rate, *tests, self.classes_.tolist())
 
     def _members(self, top: Rows, names: Any) -> Members:
         """Return which items are in which class and sub-population, without empty ones."""

@@ -13,6 +13,7 @@ from hetcal._stored.fields import count, instance, integers
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.monitor.bins import N_BINS
 from hetcal.monitor.conformal import running_p_values
+from hetcal.monitor.label_evidence import LabelEvidence
 from hetcal.monitor.labels import LabelSums
 from hetcal.monitor.martingale import Martingale
 from hetcal.monitor.window import FisherWindow
@@ -30,7 +31,9 @@ _BY_BIN = integers(None, N_BINS, low=0, high=1 << 48)
         "usual": instance(LabelSums),
         "n_seen": count,
         "n_flagged": count,
-    }
+        "label_evidence": instance(LabelEvidence),
+    },
+    may_lack=("label_evidence",),  # files of old
 )
 @dataclass(frozen=True, eq=False)
 class Stream:
@@ -50,6 +53,8 @@ class Stream:
         Of the items.
     usual : LabelSums
         Of the calibration items, by out-of-sample predictions.
+    label_evidence : LabelEvidence
+        Over the labels since the last reset.
     n_seen, n_flagged : int
         Items since the beginning, and how many of them were flagged.
     """
@@ -60,16 +65,17 @@ class Stream:
     window: FisherWindow
     labels: LabelSums
     usual: LabelSums
+    label_evidence: LabelEvidence
     n_seen: int = 0
     n_flagged: int = 0
 
     @classmethod
-    def start(cls, bins: Rows, usual: LabelSums) -> Stream:
+    def start(cls, bins: Rows, usual: LabelSums, evidence: LabelEvidence) -> Stream:
         """Start a stream whose reference items lie in these bins, shape (n_scores, n)."""
         base = np.stack([np.bincount(row, minlength=N_BINS) for row in bins]).astype(np.int64)
         labels = LabelSums.empty(len(usual.excess) - 2)
         tests = Martingale.start(len(base)), FisherWindow.start(len(base))
-        return cls(base, np.zeros_like(base), *tests, labels, usual)
+        return cls(base, np.zeros_like(base), *tests, labels, usual, evidence)
 
     def reset(self) -> Stream:
         """Start the tests anew; what was counted since the beginning stays counted."""
@@ -78,6 +84,7 @@ class Stream:
             past=np.zeros_like(self.base),
             martingale=Martingale.start(len(self.base)),
             window=FisherWindow.start(len(self.base)),
+            label_evidence=self.label_evidence.reset(),
         )
 
     def emptied(self) -> Stream:
@@ -128,6 +135,7 @@ class Stream:
             martingale=self.martingale.merged(other.martingale),
             window=self.window.merged(other.window, width),
             labels=self.labels + other.labels,
+            label_evidence=self.label_evidence.merged(other.label_evidence),
             n_seen=self.n_seen + other.n_seen,
             n_flagged=self.n_flagged + other.n_flagged,
         )
@@ -155,6 +163,10 @@ class Stream:
         capital = {name: state.pop(stored_as) for name, stored_as in names.items()}
         window = restored(FisherWindow, tails=state.pop("tails"))
         return state | {"martingale": restored(Martingale, **capital), "window": window}
+
+    def _restore(self) -> None:
+        if not hasattr(self, "label_evidence"):
+            object.__setattr__(self, "label_evidence", LabelEvidence.start([self.usual]))
 
     def _check_restored(self) -> None:
         per_score = (self.past, self.martingale.capital, self.window.tails)
