@@ -79,6 +79,17 @@ def monitor(
             rich_help_panel=_TESTS,
         ),
     ] = None,
+    dependence: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1_000_000,
+            help="Of so many rows in a row the tests see one: for rows in the order of time, whose "
+            "neighbours are alike. FILE remembers it.",
+            show_default="1",
+            rich_help_panel=_TESTS,
+        ),
+    ] = None,
     fail_on_alarm: Annotated[
         bool,
         options.flag(
@@ -126,7 +137,7 @@ def monitor(
         from hetcal.cli._monitor_tables import watch
 
         loaded = load_model(model)
-        settings = {"rate": rate, "alarm_rate": alarm_rate}
+        settings = {"rate": rate, "alarm_rate": alarm_rate, "dependence": dependence}
         settings = {name: value for name, value in settings.items() if value is not None}
         notes: list[str] = []
         with _alone(history, wait, say):

@@ -1,5 +1,6 @@
 """Support in deployment: conformal p-values, flags, and alarms for a stream of items."""
 
+from hetcal.monitor.dependence import suggest_dependence
 from hetcal.monitor.monitor import SupportMonitor
 
-__all__ = ["SupportMonitor"]
+__all__ = ["SupportMonitor", "suggest_dependence"]

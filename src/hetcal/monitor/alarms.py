@@ -36,6 +36,8 @@ class AlarmRule:
         The names of the scores.
     classes : list
         The class labels.
+    every : int
+        Of so many items in a row the tests see one.
     """
 
     rate: float
@@ -44,6 +46,11 @@ class AlarmRule:
     max_groups: int
     scores: list[str]
     classes: list[Any]
+    every: int = 1
+
+    def tested(self, before: int, n_items: int) -> NDArray[np.bool_]:
+        """Return which of the items after so many others the tests see."""
+        return (before + np.arange(n_items)) % self.every == 0
 
     def log_bound(self, group: Group = ALL) -> float:
         """Return the logarithm of the martingale at which a group alarms."""

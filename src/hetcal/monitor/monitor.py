@@ -89,6 +89,11 @@ class SupportMonitor:
         Items of the windowed test.
     horizon : int, default=10000
         Items for which the windowed test keeps its rate; the evidence keeps it for ever.
+    dependence : int, default=1
+        Of so many items in a row the tests without labels see one; flags and counts see all. The
+        tests assume that the items they see are exchangeable while nothing changes: 1 where items
+        come in no particular order; where neighbours in time are alike, what
+        :func:`hetcal.monitor.suggest_dependence` measures. A change is found so many times later.
     max_groups : int, default=20
         At most so many classes, and so many names, are watched on their own.
     max_history : int, default=10000
@@ -151,6 +156,7 @@ class SupportMonitor:
         alarm_rate: float = 0.01,
         window: int = 100,
         horizon: int = 10_000,
+        dependence: int = 1,
         max_groups: int = 20,
         max_history: int = 10_000,
         random_state: int = 0,
@@ -163,6 +169,7 @@ class SupportMonitor:
         self.alarm_rate = alarm_rate
         self.window = window
         self.horizon = horizon
+        self.dependence = dependence
         self.max_groups = max_groups
         self.max_history = max_history
         self.random_state = random_state
@@ -529,7 +536,7 @@ class SupportMonitor:
     def _alarm_rule(self) -> AlarmRule:
         rate = self.alarm_rate * self._alarm_share
         tests = self.window, self.horizon, self.max_groups, self.scores_
-        return AlarmRule(rate, *tests, self.classes_.tolist())
+        return AlarmRule(rate, *tests, self.classes_.tolist(), self.dependence)
 
     def _members(self, top: Rows, names: Any) -> Members:
         """Return which items are in which class and sub-population, without empty ones."""

@@ -44,7 +44,7 @@ class Stream:
     base : ndarray of int of shape (n_scores, N_BINS)
         The reference items of this stream by bin.
     past : ndarray of int of shape (n_scores, N_BINS)
-        The items since the last reset by bin.
+        The tested items since the last reset by bin.
     martingale : Martingale
         Over the items since the last reset.
     window : FisherWindow
@@ -92,10 +92,13 @@ class Stream:
         labels = LabelSums.empty(len(self.usual.excess) - 2)
         return replace(self.reset(), labels=labels, n_seen=0, n_flagged=0)
 
-    def after(
-        self, bins: Rows, uniform: Matrix, flags: NDArray[np.bool_], width: int
-    ) -> tuple[Stream, Matrix, Matrix]:
-        """Count and test new items, one after the other.
+    def counted(self, flags: NDArray[np.bool_]) -> Stream:
+        """Count new items, some of them flagged."""
+        n_seen, n_flagged = self.n_seen + len(flags), self.n_flagged + int(flags.sum())
+        return replace(self, n_seen=n_seen, n_flagged=n_flagged)
+
+    def after(self, bins: Rows, uniform: Matrix, width: int) -> tuple[Stream, Matrix, Matrix]:
+        """Test new items, one after the other.
 
         Returns
         -------
@@ -109,14 +112,7 @@ class Stream:
         p = np.stack([running_p_values(*row) for row in rows])  # counts them in the pool
         martingale, logs = self.martingale.after(p)
         window, sums = self.window.after(p, width)
-        new = replace(
-            self,
-            past=pool - self.base,
-            martingale=martingale,
-            window=window,
-            n_seen=self.n_seen + bins.shape[1],
-            n_flagged=self.n_flagged + int(flags.sum()),
-        )
+        new = replace(self, past=pool - self.base, martingale=martingale, window=window)
         return new, logs, sums
 
     def with_labels(self, Q: Matrix, codes: Rows) -> Stream:

@@ -88,6 +88,14 @@ class Streams:
         nobody = np.zeros((len(self.all.base), 0), dtype=np.int64)
         return Stream.start(nobody, self.all.usual, self.all.label_evidence.reset())
 
+    def counted(self, flags: NDArray[np.bool_], members: Members) -> Streams:
+        """Count new items for all and for each group that has a stream."""
+        streams = self.by_group | {ALL: self.all.counted(flags)}
+        for group, own in members.items():
+            if group in streams:
+                streams[group] = streams[group].counted(flags[own])
+        return Streams(streams)
+
     def with_labels(self, members: Members, Q: Matrix, codes: Rows) -> Streams:
         """Count labels for all items and for each group that has a stream."""
         streams = self.by_group | {ALL: self.all.with_labels(Q, codes)}
