@@ -77,6 +77,23 @@ def test_labels_are_compared_where_they_are(call, folder, tables, loans, capsys)
     assert json.loads(capsys.readouterr().out)["labels"]["n"] == len(loans)
 
 
+def test_scores_to_expect_without_labels(call, folder, tables, capsys):
+    quiet, old = (make_new(200, seed, age) for seed, age in ((1, 0), (2, 400)))
+    pd.concat([quiet, old]).to_csv(tables / "both.csv", index=False)
+    ask = ("monitor", folder / "swc.hetcal", tables / "both.csv", "--expected")
+    begin = ("--calibration", folder / "loans.csv")
+    assert call(*ask, *begin, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    expected = facts["expected"]
+    assert expected["items"] == 400
+    assert expected["flagged"] == facts["flagged"] / 400 > 0.4
+    assert expected["accuracy"]["low"] < expected["accuracy"]["value"]
+    assert any("not to be trusted" in note for note in facts["notes"])
+    assert call(*ask, *begin) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"accuracy {expected['accuracy']['value']:.3f} (" in said
+
+
 def test_labels_alone_raise_an_alarm_with_an_exit_code_of_its_own(
     call, folder, tables, loans, capsys
 ):

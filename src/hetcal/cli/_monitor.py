@@ -15,7 +15,7 @@ from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
-    from hetcal.monitor import SupportMonitor
+    from hetcal.monitor import ExpectedPerformance, SupportMonitor
 
 EXIT_SUPPORT_ALARM, EXIT_LABEL_ALARM = 3, 4
 _TESTS, _REFERENCE = "Tests", "Reference items"
@@ -101,6 +101,13 @@ def monitor(
         bool,
         options.flag("--reset", "Start the tests anew first; counts and history stay."),
     ] = False,
+    expected: Annotated[
+        bool,
+        options.flag(
+            "--expected",
+            "Say what accuracy, Brier score and log loss to expect of these rows, without labels.",
+        ),
+    ] = False,
     leave_missing: Annotated[
         bool,
         options.flag(
@@ -135,6 +142,7 @@ def monitor(
     with bar(f"Loading {model}", quiet=quiet or as_json) as say:
         from hetcal.batches.model import load_model
         from hetcal.cli._monitor_tables import watch
+        from hetcal.monitor.expected import Expectation
 
         loaded = load_model(model)
         settings = {"rate": rate, "alarm_rate": alarm_rate, "dependence": dependence}
@@ -148,19 +156,35 @@ def monitor(
             if reset:
                 watcher.reset()
             before = watcher.n_seen_
-            notes += watch(
-                watcher, loaded, table, by=by, leave_missing=leave_missing, reading=reading, say=say
+            expectation = Expectation(watcher.calibrator_) if expected else None
+            said, sums = watch(
+                watcher,
+                loaded,
+                table,
+                by=by,
+                leave_missing=leave_missing,
+                reading=reading,
+                say=say,
+                expectation=expectation,
             )
+            notes += said
             if history is not None:
                 from hetcal.persistence import save
 
                 save(watcher, history, metadata={"table": loaded.roles.to_dict()})
     if len(watcher.scores_) == 1:
         notes.append(_SUPPORT_ONLY)
+    performance = None
+    if expectation is not None and sums is not None:
+        performance = expectation.performance(sums, 0.95, watcher.rate)
+        notes += [] if performance.note is None else [performance.note]
     if as_json:
-        print_json(json.dumps(json.loads(watcher.to_json()) | {"notes": notes}, indent=2))
+        facts = json.loads(watcher.to_json()) | {"notes": notes}
+        if performance is not None:
+            facts["expected"] = performance.to_dict()
+        print_json(json.dumps(facts, indent=2))
     else:
-        _show(watcher, watcher.n_seen_ - before, history, notes, quiet=quiet)
+        _show(watcher, watcher.n_seen_ - before, history, notes, performance, quiet=quiet)
     if fail_on_alarm and watcher.alarm_ is not None:
         labels_alone = all(alarm["test"] == "labels" for alarm in watcher.alarms_)
         raise typer.Exit(EXIT_LABEL_ALARM if labels_alone else EXIT_SUPPORT_ALARM)
@@ -268,7 +292,13 @@ def _check_reference(
 
 
 def _show(
-    watcher: SupportMonitor, n_new: int, history: Path | None, notes: list[str], *, quiet: bool
+    watcher: SupportMonitor,
+    n_new: int,
+    history: Path | None,
+    notes: list[str],
+    performance: ExpectedPerformance | None,
+    *,
+    quiet: bool,
 ) -> None:
     console = results()
     facts = watcher.summary()
@@ -285,6 +315,17 @@ def _show(
         f"compared with {facts['reference']['items']:,} items by {' and '.join(facts['scores'])}",
     )
     _show_groups(console, facts)
+    if performance is not None:
+        names = {"accuracy": "accuracy", "brier": "Brier score", "log_loss": "log loss"}
+        scores = [
+            f"{word} {{:.3f}} ({{:.3f}} to {{:.3f}})".format(*getattr(performance, name))
+            for name, word in names.items()
+        ]
+        tell(
+            console,
+            f"Expected of these rows, if labels depend on them as they used to: {', '.join(scores)}"
+            " (95 % intervals)",
+        )
     for note in notes:
         tell(errors(), f"note: {note}", "yellow")
     if history is not None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
     from hetcal.cli._options import Reading
     from hetcal.monitor import SupportMonitor
+    from hetcal.monitor.expected import Expectation, ExpectedSums
     from hetcal.tables.roles import TableRoles
 
 _BATCH_ROWS = 50_000
@@ -104,9 +105,14 @@ def watch(
     leave_missing: bool,
     reading: Reading,
     say: Any,
-) -> list[str]:
-    """Let a monitor see the rows of a table; return what is to be said about them."""
+    expectation: Expectation | None = None,
+) -> tuple[list[str], ExpectedSums | None]:
+    """Let a monitor see the rows of a table.
+
+    Returns what is to be said about them and, where there is an ``expectation``, its sums.
+    """
     roles, n_read = loaded.roles, 0
+    expected = None
     unknown = _UnknownLabels()
     with open_table(table, **vars(reading)) as source, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -123,9 +129,14 @@ def watch(
             if by is not None:
                 known["by"] = np.array(texts_of(batch, by), dtype=object)[rows]
             if rows.any():
-                watcher.update(X, **{items.kind: items.output[rows]}, **known)
+                output = {items.kind: items.output[rows]}
+                seen = watcher.update(X, **output, **known)
+                if expectation is not None:
+                    Q = watcher.calibrator_.predict_proba(X, **output)
+                    sums = expectation.sums(Q, int(seen["flag"].sum()))
+                    expected = sums if expected is None else expected + sums
             say(f"Watching {table}: {n_read:,} rows", source.done())
-    return unknown.notes(roles)
+    return unknown.notes(roles), expected
 
 
 class _UnknownLabels:

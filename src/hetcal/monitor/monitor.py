@@ -28,6 +28,7 @@ from hetcal.monitor.checks import (
 )
 from hetcal.monitor.conformal import discoveries
 from hetcal.monitor.counts import Counts
+from hetcal.monitor.expected import Expectation, ExpectedPerformance
 from hetcal.monitor.groups import Members, class_members, named_members
 from hetcal.monitor.reference import Reference
 from hetcal.monitor.restored import check_restored
@@ -234,6 +235,37 @@ class SupportMonitor:
         scores = now.scorer_.scores(calibrator, batch, now.reference_.n_trees, rng)
         each, together = now.reference_.p_values(scores, rng)
         return together if score == "all" else each[now.scores_.index(score)]
+
+    def expected_performance(
+        self, X: Any, *, y_proba: Any = None, logits: Any = None, level: float = 0.95
+    ) -> ExpectedPerformance:
+        """Return the scores to expect on items without labels; nothing is counted.
+
+        Holds as long as labels depend on items as they used to: what has changed in P(y | x) only
+        labels can show.
+
+        Parameters
+        ----------
+        X, y_proba, logits
+            New items, at least one, as in the calibrator's ``predict_proba``.
+        level : float, default=0.95
+            Of the intervals.
+
+        Returns
+        -------
+        ExpectedPerformance
+            ``accuracy``, ``brier``, ``log_loss`` (each a ``value`` from ``low`` to ``high``),
+            ``confusion``, the share of ``flagged`` items and a ``note`` where these are many.
+        """
+        if number_of_rows(X, "X") == 0:
+            raise ValueError("SupportMonitor.expected_performance needs at least one item; got 0.")
+        with self.lock:
+            calibrator, now = self._watched(), snapshot(self)
+        flagged = now.p_values(X, y_proba=y_proba, logits=logits) <= now.rate
+        items = calibrator.new_items(X, **classifier_output(y_proba, logits))
+        expectation = Expectation(calibrator)
+        sums = expectation.sums(calibrator.predict_items(items), int(flagged.sum()))
+        return expectation.performance(sums, level, now.rate)
 
     @on_draft
     def update(
