@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 
 from hetcal.cli import _options as options
 from hetcal.cli._console import cell, errors, numbers_table, print_json, results
+from hetcal.cli._monitor_metrics import MetricsFormat, metrics_text
 from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
@@ -123,6 +125,15 @@ def monitor(
             rich_help_panel=options.FILES,
         ),
     ] = 600,
+    metrics: Annotated[
+        MetricsFormat | None,
+        typer.Option(
+            help="Print what was counted for other programs: one JSON object per line, or "
+            "Prometheus' text format.",
+            show_default=False,
+            rich_help_panel=options.FILES,
+        ),
+    ] = None,
     reading: options.Reading,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
@@ -139,7 +150,9 @@ def monitor(
 
     if calibration is not None and held_out is not None:
         raise InputError("Pass --calibration or --held-out, not both.")
-    with bar(f"Loading {model}", quiet=quiet or as_json) as say:
+    if as_json and metrics is not None:
+        raise InputError("Pass --json or --metrics, not both.")
+    with bar(f"Loading {model}", quiet=quiet or as_json or metrics is not None) as say:
         from hetcal.batches.model import load_model
         from hetcal.cli._monitor_tables import watch
         from hetcal.monitor.expected import Expectation
@@ -178,11 +191,14 @@ def monitor(
     if expectation is not None and sums is not None:
         performance = expectation.performance(sums, 0.95, watcher.rate)
         notes += [] if performance.note is None else [performance.note]
-    if as_json:
+    if as_json or metrics is not None:
         facts = json.loads(watcher.to_json()) | {"notes": notes}
         if performance is not None:
             facts["expected"] = performance.to_dict()
-        print_json(json.dumps(facts, indent=2))
+        if metrics is None:
+            print_json(json.dumps(facts, indent=2))
+        else:
+            sys.stdout.write(metrics_text(facts, metrics) + "\n")
     else:
         _show(watcher, watcher.n_seen_ - before, history, notes, performance, quiet=quiet)
     if fail_on_alarm and watcher.alarm_ is not None:
