@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 import hetcal
 from hetcal.monitor.expected import Expectation
+from hetcal.similarity import ForestProximity
 
 
 def law(rng, n, wrong=0.0):
@@ -90,3 +95,24 @@ def test_a_monitor_says_what_to_expect_and_when_not_to_trust_it(watch, hybrid, d
         assert "hardly covered" in far.note
     with pytest.raises(ValueError, match="at least one item"):
         monitor.expected_performance(X[:0], y_proba=P[:0])
+
+
+@pytest.mark.skipif(not os.environ.get("HETCAL_DATA"), reason="HETCAL_DATA names no data folder")
+def test_a_bank_is_told_when_not_to_trust_what_is_expected():
+    """The calls are in the order of time; long after calibration, customers answer otherwise."""
+    table = pd.read_csv(Path(os.environ["HETCAL_DATA"]) / "bank-marketing.csv.gz")
+    y = (table["y"] == "yes").to_numpy().astype(int)
+    X = table[["age", "campaign", "euribor3m", "emp_var_rate", "cons_conf_idx"]].to_numpy(float)
+    P = HistGradientBoostingClassifier(max_iter=30).fit(X[:12000], y[:12000]).predict_proba(X)
+    cal, soon, late = slice(12000, 16000), slice(16000, 18000), slice(38000, 40000)
+    swc = hetcal.SimilarityCalibrator(ForestProximity(30)).fit(X[cal], y[cal], y_proba=P[cal])
+    monitor = hetcal.SupportMonitor(swc).fit(X[cal], y_proba=P[cal])
+    shown, expected = [], []
+    for rows in (soon, late):
+        Q = swc.predict_proba(X[rows], y_proba=P[rows])
+        shown.append(np.mean(Q.argmax(axis=1) == y[rows]))
+        expected.append(monitor.expected_performance(X[rows], y_proba=P[rows]))
+    assert expected[0].accuracy.low <= shown[0] <= expected[0].accuracy.high
+    assert shown[1] < expected[1].accuracy.low - 0.2
+    assert expected[1].flagged > 0.9
+    assert "not to be trusted" in expected[1].note
