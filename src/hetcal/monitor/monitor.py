@@ -19,6 +19,7 @@ from hetcal.calibration import HybridCalibrator, SimilarityCalibrator
 from hetcal.monitor.alarms import AlarmRule
 from hetcal.monitor.batch import Batch
 from hetcal.monitor.build_reference import extended, out_of_bag, split
+from hetcal.monitor.changes import feature_changes
 from hetcal.monitor.checks import (
     check_parameters,
     check_same_settings,
@@ -266,6 +267,32 @@ class SupportMonitor:
         expectation = Expectation(calibrator)
         sums = expectation.sums(calibrator.predict_items(items), int(flagged.sum()))
         return expectation.performance(sums, level, now.rate)
+
+    def what_changed(
+        self, X: Any, before: Any, *, y_proba: Any = None, logits: Any = None
+    ) -> pd.DataFrame:
+        """Rank the features of new items by their part in what is flagged; nothing is counted.
+
+        Parameters
+        ----------
+        X, y_proba, logits
+            New items, as in the calibrator's ``predict_proba``.
+        before : array-like or table
+            Features of items to compare with, such as the calibration items.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``feature``; ``recovered``, the share of the flagged items (at most 500 of them) that
+            are flagged no longer when this feature alone gets values of ``before``: what moved
+            together with others recovers little by itself; ``distance`` of the distributions, 0 to
+            1 (Kolmogorov and Smirnov, or total variation of categories); typical values ``before``
+            and ``now`` (median, or most frequent); ``unseen``, the share of items outside the range
+            of before, or in categories that it lacks. Ranked by the first two.
+        """
+        output = classifier_output(y_proba, logits)
+        self._watched()
+        return feature_changes(snapshot(self), X, before, output, self.random_state)
 
     @on_draft
     def update(
