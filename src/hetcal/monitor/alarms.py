@@ -27,7 +27,8 @@ class AlarmRule:
     ----------
     rate : float
         Probability of a false alarm of the stream of all items, and again of any group. Half of it
-        belongs to the martingale, half to the windowed test.
+        belongs to the martingale, half to the windowed test. And once more that of any test of
+        labels.
     width, horizon : int
         Of the windowed test.
     max_groups : int
