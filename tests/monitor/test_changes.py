@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ks_2samp
 
 import hetcal
 from hetcal.similarity import ForestProximity
@@ -57,6 +58,15 @@ def test_a_new_category_is_seen_and_arrays_do_as_well(bank):
     assert table["feature"][0] == 1
     with pytest.raises(ValueError, match="the same features in X and before"):
         watcher.what_changed(numbers, numbers[:, :1], y_proba=P)
+
+
+def test_distances_are_those_of_kolmogorov_and_smirnov(bank):
+    X, P, monitor = bank
+    moved = X.assign(age=X["age"] + 3, income=X["income"].where(X["income"] > 0))
+    table = monitor.what_changed(moved, X, y_proba=P).set_index("feature")
+    for name in ("age", "income"):
+        expected = ks_2samp(X[name], moved[name].dropna()).statistic
+        assert table.loc[name, "distance"] == pytest.approx(expected)
 
 
 def test_nothing_flagged_nothing_recovered(bank):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hetcal.cli import _options as options
-from hetcal.cli._console import cell, errors, numbers_table, print_json, results
+from hetcal.cli._console import cell, errors, numbers_table, print_json, print_lines, results
 from hetcal.cli._monitor_metrics import MetricsFormat, metrics_text
 from hetcal.cli._working import bar, tell
 
@@ -198,7 +197,7 @@ def monitor(
         if metrics is None:
             print_json(json.dumps(facts, indent=2))
         else:
-            sys.stdout.write(metrics_text(facts, metrics) + "\n")
+            print_lines(metrics_text(facts, metrics))
     else:
         _show(watcher, watcher.n_seen_ - before, history, notes, performance, quiet=quiet)
     if fail_on_alarm and watcher.alarm_ is not None:

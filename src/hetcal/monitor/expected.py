@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import check_labels
@@ -151,7 +151,7 @@ class Expectation:
         # Where q is overconfident, labels scatter more than it says; as much as they used to.
         by_chance = np.maximum(sums.variance / n, self._variance @ share) / n
         error = np.sqrt(by_chance + self._variance @ (share**2 / self._n_items))
-        half = norm.ppf(0.5 + level / 2) * error
+        half = ndtri(0.5 + level / 2) * error
         most = [largest for _, largest in _SCORES.values()]
         rows = (np.clip(row, 0.0, most) for row in (value, value - half, value + half))
         estimates = {
