@@ -77,6 +77,54 @@ def test_labels_are_compared_where_they_are(call, folder, tables, loans, capsys)
     assert json.loads(capsys.readouterr().out)["labels"]["n"] == len(loans)
 
 
+def test_an_alarm_that_the_order_of_rows_explains_says_so(call, folder, tables, capsys):
+    rows = make_new(400, 1).sort_values("age")
+    rows.to_csv(tables / "sorted.csv", index=False)
+    rows.sample(frac=1, random_state=0).to_csv(tables / "mixed.csv", index=False)
+    notes = {}
+    for name in ("sorted", "mixed"):
+        ask = ("monitor", folder / "swc.hetcal", tables / f"{name}.csv", "--json")
+        assert call(*ask, "--calibration", folder / "loans.csv") == 0
+        facts = json.loads(capsys.readouterr().out)
+        notes[name] = facts["alarm"] is not None, " ".join(facts["notes"])
+    assert notes["mixed"][0] is False
+    assert "alike" not in notes["mixed"][1]
+    assert notes["sorted"][0] is True
+    assert "begin another file with --dependence" in notes["sorted"][1]
+
+
+def test_scores_to_expect_without_labels(call, folder, tables, capsys):
+    quiet, old = (make_new(200, seed, age) for seed, age in ((1, 0), (2, 400)))
+    pd.concat([quiet, old]).to_csv(tables / "both.csv", index=False)
+    ask = ("monitor", folder / "swc.hetcal", tables / "both.csv", "--expected")
+    begin = ("--calibration", folder / "loans.csv")
+    assert call(*ask, *begin, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    expected = facts["expected"]
+    assert expected["items"] == 400
+    assert expected["flagged"] == facts["flagged"] / 400 > 0.4
+    assert expected["accuracy"]["low"] < expected["accuracy"]["value"]
+    assert any("not to be trusted" in note for note in facts["notes"])
+    assert call(*ask, *begin) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"accuracy {expected['accuracy']['value']:.3f} (" in said
+
+
+def test_labels_alone_raise_an_alarm_with_an_exit_code_of_its_own(
+    call, folder, tables, loans, capsys
+):
+    wrong = loans.drop(columns="opened")
+    label = next(name for name in wrong if set(wrong[name]) == {"paid back", "default"})
+    wrong[label] = wrong[label].map({"paid back": "default", "default": "paid back"})
+    pd.concat([wrong] * 3).to_csv(tables / "wrong.csv", index=False)
+    ask = ("monitor", folder / "swc.hetcal", tables / "wrong.csv", "--fail-on-alarm")
+    assert call(*ask) == 4
+    said = " ".join(capsys.readouterr().out.split())
+    assert "ALARM at label" in said
+    assert "likely since label" in said
+    assert "lower than the calibrated probabilities say (evidence 10^" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -114,6 +114,7 @@ def test_one_command_line_serves_every_run(call, place, tmp_path, capsys):
     for more, told in (
         (("--rate", "0.01"), "begun with --rate 0.05; got 0.01"),
         (("--alarm-rate", "0.5"), "begun with --alarm-rate 0.01; got 0.5"),
+        (("--dependence", "7"), "begun with --dependence 1; got 7"),
         (("--held-out", place / "new.csv"), "begun without --held-out"),
         (("--held-out", "a.csv", "--calibration", "b.csv"), "not both"),
     ):

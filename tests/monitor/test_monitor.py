@@ -154,6 +154,9 @@ def test_files_without_features(watch, data, tmp_path):
     np.testing.assert_array_equal(loaded.p_values(X, y_proba=P), monitor.p_values(X, y_proba=P))
 
 
+TESTS_OF_LABELS = ("low", "high", "capital", "least", "since")
+
+
 def _spoil(part, **values):
     """Change a part that does not change otherwise."""
     for name, value in values.items():
@@ -167,6 +170,26 @@ def _spoil_counts(monitor):
 def _spoil_capital(monitor):
     martingale = stream(monitor).martingale
     _spoil(martingale, capital=np.full_like(martingale.capital, np.nan))
+
+
+def _spoil_bets(monitor):
+    evidence = stream(monitor).label_evidence
+    _spoil(evidence, capital=np.full_like(evidence.capital, np.inf))
+
+
+def _spoil_bands(monitor):
+    evidence = stream(monitor).label_evidence
+    _spoil(evidence, low=evidence.low + 1.5)
+
+
+def _spoil_tests(monitor):
+    evidence = stream(monitor).label_evidence
+    _spoil(evidence, **{name: vars(evidence)[name][:2] for name in TESTS_OF_LABELS})
+
+
+def _spoil_since(monitor):
+    evidence = stream(monitor).label_evidence
+    _spoil(evidence, since=evidence.since + 7)
 
 
 def _spoil_landmarks(monitor):
@@ -195,6 +218,10 @@ def _spoil_history(monitor):
     [
         (_spoil_counts, "Stream has a wrong past"),
         (_spoil_capital, "Martingale has a wrong capital"),
+        (_spoil_bets, "LabelEvidence has a wrong capital"),
+        (_spoil_bands, "LabelEvidence has a wrong low"),
+        (_spoil_tests, "tests the labels of other classes"),
+        (_spoil_since, "LabelEvidence began after its last label"),
         (_spoil_landmarks, "NearestScore has no scale"),
         (_spoil_trees, "Reference knows other items"),
         (_spoil_alarms, "Alarms has a wrong raised"),

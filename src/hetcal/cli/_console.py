@@ -76,6 +76,11 @@ def print_json(text: str) -> None:
     sys.stdout.write(printable_json(text) + "\n")
 
 
+def print_lines(text: str) -> None:
+    """Write lines for other programs to stdout."""
+    sys.stdout.write(printable(text) + "\n")
+
+
 @contextlib.contextmanager
 def visible_warnings() -> Iterator[None]:
     """Let warnings pass through the console too."""

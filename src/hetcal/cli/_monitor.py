@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetcal.cli import _options as options
-from hetcal.cli._console import cell, errors, numbers_table, print_json, results
+from hetcal.cli._console import cell, errors, numbers_table, print_json, print_lines, results
+from hetcal.cli._monitor_metrics import MetricsFormat, metrics_text
 from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
-    from hetcal.monitor import SupportMonitor
+    from hetcal.monitor import ExpectedPerformance, SupportMonitor
 
-EXIT_ALARM = 3
+EXIT_SUPPORT_ALARM, EXIT_LABEL_ALARM = 3, 4
 _TESTS, _REFERENCE = "Tests", "Reference items"
 _GROUPS_SHOWN = 12
 _SUPPORT_ONLY = (
@@ -79,13 +80,34 @@ def monitor(
             rich_help_panel=_TESTS,
         ),
     ] = None,
+    dependence: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1_000_000,
+            help="Of so many rows in a row the tests see one: for rows in the order of time, whose "
+            "neighbours are alike. FILE remembers it.",
+            show_default="1",
+            rich_help_panel=_TESTS,
+        ),
+    ] = None,
     fail_on_alarm: Annotated[
         bool,
-        options.flag("--fail-on-alarm", "End with exit code 3 while there is an alarm."),
+        options.flag(
+            "--fail-on-alarm",
+            "End with exit code 3 while there is an alarm of support, 4 where labels alone say so.",
+        ),
     ] = False,
     reset: Annotated[
         bool,
         options.flag("--reset", "Start the tests anew first; counts and history stay."),
+    ] = False,
+    expected: Annotated[
+        bool,
+        options.flag(
+            "--expected",
+            "Say what accuracy, Brier score and log loss to expect of these rows, without labels.",
+        ),
     ] = False,
     leave_missing: Annotated[
         bool,
@@ -102,14 +124,24 @@ def monitor(
             rich_help_panel=options.FILES,
         ),
     ] = 600,
+    metrics: Annotated[
+        MetricsFormat | None,
+        typer.Option(
+            help="Print what was counted for other programs: one JSON object per line, or "
+            "Prometheus' text format.",
+            show_default=False,
+            rich_help_panel=options.FILES,
+        ),
+    ] = None,
     reading: options.Reading,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Watch calibration support: flag items, and raise an alarm when the stream has changed.
 
-    Labels, where TABLE has the column, are compared with what the calibrator expects. Exit codes:
-    0 whether there is an alarm or not, unless --fail-on-alarm is given: then 3 with an alarm.
+    Labels, where TABLE has the column, are tested against calibrated and stated probabilities, and
+    raise alarms of their own. Exit codes: 0 whether there is an alarm or not, unless
+    --fail-on-alarm is given: then 3 with an alarm of support, 4 where labels alone raise one.
 
     Example: hetcal monitor loans.hetcal new.csv --history loans-history.hetcal --fail-on-alarm
     """
@@ -117,12 +149,15 @@ def monitor(
 
     if calibration is not None and held_out is not None:
         raise InputError("Pass --calibration or --held-out, not both.")
-    with bar(f"Loading {model}", quiet=quiet or as_json) as say:
+    if as_json and metrics is not None:
+        raise InputError("Pass --json or --metrics, not both.")
+    with bar(f"Loading {model}", quiet=quiet or as_json or metrics is not None) as say:
         from hetcal.batches.model import load_model
         from hetcal.cli._monitor_tables import watch
+        from hetcal.monitor.expected import Expectation
 
         loaded = load_model(model)
-        settings = {"rate": rate, "alarm_rate": alarm_rate}
+        settings = {"rate": rate, "alarm_rate": alarm_rate, "dependence": dependence}
         settings = {name: value for name, value in settings.items() if value is not None}
         notes: list[str] = []
         with _alone(history, wait, say):
@@ -133,21 +168,41 @@ def monitor(
             if reset:
                 watcher.reset()
             before = watcher.n_seen_
-            notes += watch(
-                watcher, loaded, table, by=by, leave_missing=leave_missing, reading=reading, say=say
+            expectation = Expectation(watcher.calibrator_) if expected else None
+            said, sums = watch(
+                watcher,
+                loaded,
+                table,
+                by=by,
+                leave_missing=leave_missing,
+                reading=reading,
+                say=say,
+                expectation=expectation,
             )
+            notes += said
             if history is not None:
                 from hetcal.persistence import save
 
                 save(watcher, history, metadata={"table": loaded.roles.to_dict()})
     if len(watcher.scores_) == 1:
         notes.append(_SUPPORT_ONLY)
-    if as_json:
-        print_json(json.dumps(json.loads(watcher.to_json()) | {"notes": notes}, indent=2))
+    performance = None
+    if expectation is not None and sums is not None:
+        performance = expectation.performance(sums, 0.95, watcher.rate)
+        notes += [] if performance.note is None else [performance.note]
+    if as_json or metrics is not None:
+        facts = json.loads(watcher.to_json()) | {"notes": notes}
+        if performance is not None:
+            facts["expected"] = performance.to_dict()
+        if metrics is None:
+            print_json(json.dumps(facts, indent=2))
+        else:
+            print_lines(metrics_text(facts, metrics))
     else:
-        _show(watcher, watcher.n_seen_ - before, history, notes, quiet=quiet)
+        _show(watcher, watcher.n_seen_ - before, history, notes, performance, quiet=quiet)
     if fail_on_alarm and watcher.alarm_ is not None:
-        raise typer.Exit(EXIT_ALARM)
+        labels_alone = all(alarm["test"] == "labels" for alarm in watcher.alarms_)
+        raise typer.Exit(EXIT_LABEL_ALARM if labels_alone else EXIT_SUPPORT_ALARM)
 
 
 def _alone(history: Path | None, wait: float, say: Any) -> contextlib.AbstractContextManager[None]:
@@ -252,20 +307,17 @@ def _check_reference(
 
 
 def _show(
-    watcher: SupportMonitor, n_new: int, history: Path | None, notes: list[str], *, quiet: bool
+    watcher: SupportMonitor,
+    n_new: int,
+    history: Path | None,
+    notes: list[str],
+    performance: ExpectedPerformance | None,
+    *,
+    quiet: bool,
 ) -> None:
     console = results()
     facts = watcher.summary()
-    alarm = facts["alarm"]
-    if alarm is None:
-        tell(console, "No alarm: nothing says that the items have changed.", "bold green")
-    else:
-        tell(
-            console,
-            f"ALARM at item {alarm['time']:,}: {alarm['who']}, by {alarm['score']} "
-            f"({alarm['test']}). The calibration set no longer covers what comes in.",
-            "bold red",
-        )
+    _show_alarms(console, facts)
     if quiet:
         return
     share = facts["flag_share"]
@@ -278,16 +330,55 @@ def _show(
         f"compared with {facts['reference']['items']:,} items by {' and '.join(facts['scores'])}",
     )
     _show_groups(console, facts)
+    if performance is not None:
+        names = {"accuracy": "accuracy", "brier": "Brier score", "log_loss": "log loss"}
+        scores = [
+            f"{word} {{:.3f}} ({{:.3f}} to {{:.3f}})".format(*getattr(performance, name))
+            for name, word in names.items()
+        ]
+        tell(
+            console,
+            f"Expected of these rows, if labels depend on them as they used to: {', '.join(scores)}"
+            " (95 % intervals)",
+        )
     for note in notes:
         tell(errors(), f"note: {note}", "yellow")
     if history is not None:
         tell(console, f"History in {history}.")
 
 
+def _show_alarms(console: Any, facts: dict[str, Any]) -> None:
+    """Say which alarm came first of those of support, and of those of labels."""
+    of_labels = [alarm for alarm in facts["alarms"] if alarm["test"] == "labels"]
+    of_support = [alarm for alarm in facts["alarms"] if alarm["test"] != "labels"]
+    if not facts["alarms"]:
+        tested = (
+            "items have changed" if not facts["labels"]["n"] else "items or labels have changed"
+        )
+        tell(console, f"No alarm: nothing says that the {tested}.", "bold green")
+    for alarm in of_support[:1]:
+        tell(
+            console,
+            f"ALARM at item {alarm['time']:,}: {alarm['who']}, by {alarm['score']} "
+            f"({alarm['test']}). The calibration set no longer covers what comes in.",
+            "bold red",
+        )
+    for alarm in of_labels[:1]:
+        since = f", likely since label {alarm['since']:,}" if "since" in alarm else ""
+        tell(
+            console,
+            f"ALARM at label {alarm['labels']:,}{since}: {alarm['who']}, {alarm['score']} "
+            f"(evidence 10^{alarm['log10_evidence']:.1f}). The probabilities are wrong by more "
+            "than on the calibration items.",
+            "bold red",
+        )
+
+
 def _show_groups(console: Any, facts: dict[str, Any]) -> None:
     rows = [row for row in facts["groups"] if row["seen"]]
     rows.sort(key=lambda row: (row["kind"] != "all", -row["log10_evidence"]))
-    table = numbers_table("who", "items", "flagged", "evidence", "labels", "accuracy z")
+    columns = "who", "items", "flagged", "evidence", "labels", "accuracy z", "evidence in labels"
+    table = numbers_table(*columns)
     for row in rows[:_GROUPS_SHOWN]:
         z = row["accuracy_z"]
         name = row["name"] if row["kind"] == "all" else f"{row['kind']} {row['name']}"
@@ -298,5 +389,6 @@ def _show_groups(console: Any, facts: dict[str, Any]) -> None:
             f"10^{row['log10_evidence']:.1f}",
             f"{row['labels']:,}",
             "" if z is None else f"{z:+.1f}",
+            f"10^{row['log10_label_evidence']:.1f}" if row["labels"] else "",
         )
     console.print(table)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal.monitor.dependence import suggest_dependence
 from hetcal.tables.groups import group_names
 from hetcal.tables.kinds import as_labels, as_table
 from hetcal.tables.output_columns import missing_rows
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
     from hetcal.cli._options import Reading
     from hetcal.monitor import SupportMonitor
+    from hetcal.monitor.expected import Expectation, ExpectedSums
     from hetcal.tables.roles import TableRoles
 
 _BATCH_ROWS = 50_000
 _NO_LIMIT = 1 << 60
+#: For an autocorrelation to say something, and how far it reaches by chance almost never.
+_ENOUGH_ROWS, _MUCH_ALIKE = 200, 3
 
 
 def reference_items(
@@ -104,9 +108,14 @@ def watch(
     leave_missing: bool,
     reading: Reading,
     say: Any,
-) -> list[str]:
-    """Let a monitor see the rows of a table; return what is to be said about them."""
+    expectation: Expectation | None = None,
+) -> tuple[list[str], ExpectedSums | None]:
+    """Let a monitor see the rows of a table.
+
+    Returns what is to be said about them and, where there is an ``expectation``, its sums.
+    """
     roles, n_read = loaded.roles, 0
+    expected, apart = None, 1
     unknown = _UnknownLabels()
     with open_table(table, **vars(reading)) as source, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -123,9 +132,28 @@ def watch(
             if by is not None:
                 known["by"] = np.array(texts_of(batch, by), dtype=object)[rows]
             if rows.any():
-                watcher.update(X, **{items.kind: items.output[rows]}, **known)
+                output = {items.kind: items.output[rows]}
+                seen = watcher.update(X, **output, **known)
+                if len(seen) >= _ENOUGH_ROWS:
+                    scores = (seen[f"p_{name}"] for name in watcher.scores_)
+                    apart = max(apart, suggest_dependence(*scores))
+                if expectation is not None:
+                    Q = watcher.calibrator_.predict_proba(X, **output)
+                    sums = expectation.sums(Q, int(seen["flag"].sum()))
+                    expected = sums if expected is None else expected + sums
             say(f"Watching {table}: {n_read:,} rows", source.done())
-    return unknown.notes(roles)
+    return unknown.notes(roles) + _notes_on_order(watcher, apart), expected
+
+
+def _notes_on_order(watcher: SupportMonitor, apart: int) -> list[str]:
+    """Say that an alarm of support may be due to the order of the rows, where it may be."""
+    of_support = any(alarm["test"] != "labels" for alarm in watcher.alarms_)
+    if not of_support or watcher.dependence > 1 or apart < _MUCH_ALIKE:
+        return []
+    return [
+        f"Rows less than {apart:,} apart are alike. Where that is usual for this stream, the alarm "
+        f"may be due to it: begin another file with --dependence {apart}."
+    ]
 
 
 class _UnknownLabels:

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._stored import stored
-from hetcal._stored.fields import count, list_of, text
+from hetcal._stored.fields import count, list_of, number, text
 from hetcal._typing import Matrix, Rows
 from hetcal.monitor import window
 from hetcal.monitor.groups import ALL, Group, title
 
 MOST_ALARMS = 1000
 _ALARM = {"time": count, "who": text, "test": text, "score": text}
+_OF_LABELS = {"labels": count, "since": count, "log10_evidence": number()}
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,18 @@ class AlarmRule:
     ----------
     rate : float
         Probability of a false alarm of the stream of all items, and again of any group. Half of it
-        belongs to the martingale, half to the windowed test.
+        belongs to the martingale, half to the windowed test. And once more that of any test of
+        labels.
     width, horizon : int
         Of the windowed test.
     max_groups : int
         Groups of a kind that share the rate.
     scores : list of str
         The names of the scores.
+    classes : list
+        The class labels.
+    every : int
+        Of so many items in a row the tests see one.
     """
 
     rate: float
@@ -40,10 +46,24 @@ class AlarmRule:
     horizon: int
     max_groups: int
     scores: list[str]
+    classes: list[Any]
+    every: int = 1
+
+    def tested(self, before: int, n_items: int) -> NDArray[np.bool_]:
+        """Return which of the items after so many others the tests see."""
+        return (before + np.arange(n_items)) % self.every == 0
 
     def log_bound(self, group: Group = ALL) -> float:
         """Return the logarithm of the martingale at which a group alarms."""
         return float(np.log(2 * (1.0 if group == ALL else self.max_groups) / self.rate))
+
+    def log_label_bound(self, group: Group = ALL) -> float:
+        """Return the logarithm of the label evidence at which a group alarms.
+
+        The rate is given once more to labels: half of it to the stream of all items, half in equal
+        parts to the classes and names that there may be.
+        """
+        return float(np.log(2 * (1.0 if group == ALL else 2 * self.max_groups) / self.rate))
 
     def window_bound(self) -> float:
         """Return the windowed statistic at which the stream of all items alarms."""
@@ -51,8 +71,9 @@ class AlarmRule:
 
 
 def _alarm(value: Any) -> bool:
-    known = isinstance(value, dict) and set(value) == set(_ALARM)
-    return known and all(good(value[name]) for name, good in _ALARM.items())
+    fields = _ALARM | _OF_LABELS
+    known = isinstance(value, dict) and set(_ALARM) <= set(value) <= set(fields)
+    return known and all(fields[name](part) for name, part in value.items())
 
 
 @stored({"raised": list_of(_alarm, MOST_ALARMS)}, inline=True)
@@ -63,7 +84,9 @@ class Alarms:
     Attributes
     ----------
     raised : list of dict
-        ``time`` (items since the beginning), ``who`` (the group), ``test``, ``score``.
+        ``time`` (items since the beginning), ``who`` (the group), ``test``, ``score``. An alarm
+        from labels also has ``labels`` (counted by then), ``since`` (the label at which the change
+        most likely began; not after a merge) and ``log10_evidence``.
     """
 
     raised: list[dict[str, Any]]
@@ -77,9 +100,9 @@ class Alarms:
         """Tell whether a group has raised an alarm."""
         return any(alarm["who"] == title(group) for alarm in self.raised)
 
-    def plus(self, group: Group, test: str, score: str, time: int) -> Alarms:
+    def plus(self, group: Group, test: str, score: str, time: int, **more: Any) -> Alarms:
         """Add an alarm, unless this group and test have raised one."""
-        alarm = {"time": time, "who": title(group), "test": test, "score": score}
+        alarm = {"time": time, "who": title(group), "test": test, "score": score} | more
         known = any((a["who"], a["test"]) == (alarm["who"], test) for a in self.raised)
         if known or len(self.raised) >= MOST_ALARMS:
             return self

@@ -6,38 +6,43 @@ from typing import Any
 
 import numpy as np
 
-from hetcal._typing import Rows
+from hetcal._typing import Matrix, Rows
 from hetcal._validation.containers import number_of_rows, take_rows
 from hetcal.monitor.batch import Batch
 from hetcal.monitor.checks import names_of
 from hetcal.monitor.reference import Reference
 from hetcal.monitor.scorer import Scorer
-from hetcal.monitor.watched import check_same_items
+from hetcal.monitor.watched import check_same_items, stated_proba
 
 _SHARE_APART, _MOST_APART = 3, 1000
 
 
 def out_of_bag(
     calibrator: Any, kind: str | None, X: Any, output: dict[str, Any], by: Any, seed: int
-) -> tuple[Scorer, Reference]:
-    """Return the out-of-sample scores of the calibration items."""
+) -> tuple[Scorer, Reference, Matrix | None]:
+    """Return the out-of-sample scores of the calibration items.
+
+    And, where they are known, the classifier's probabilities of these.
+    """
     support, trees = calibrator.out_of_sample_support(return_n_trees=True)
-    top = check_same_items(calibrator, len(support), X, output)
+    stated = check_same_items(calibrator, len(support), X, output)
+    top = None if stated is None else stated.argmax(axis=1)
     scorer, rows, n_trees = Scorer(), [support], [trees]
     if kind is not None:
         scorer, scores, counted = Scorer.fit(kind, X, seed)
         rows.append(scores)
         n_trees.append(counted)
     names = None if by is None else names_of(by, len(support))
-    return scorer, Reference(np.stack(rows), n_trees, top, names)
+    return scorer, Reference(np.stack(rows), n_trees, top, names), stated
 
 
 def split(
     calibrator: Any, kind: str | None, X: Any, output: dict[str, Any], by: Any, seed: int
-) -> tuple[Scorer, Reference]:
+) -> tuple[Scorer, Reference, Matrix | None]:
     """Return the scores of items that the calibrator has not seen.
 
-    Some of them train the distance score and are no reference.
+    Some of them train the distance score and are no reference. And, where they are known, the
+    classifier's probabilities of the calibration items.
     """
     if X is None or not output:
         raise ValueError(
@@ -53,7 +58,8 @@ def split(
     batch = Batch.check(calibrator, X, output, by).take(rows)
     n_trees = [None] * len(scorer.names)
     scores = scorer.scores(calibrator, batch, n_trees, rng)
-    return scorer, Reference(scores, n_trees, batch.top, batch.names)
+    reference = Reference(scores, n_trees, batch.top, batch.names)
+    return scorer, reference, stated_proba(calibrator)
 
 
 def extended(

@@ -19,6 +19,7 @@ _RATES = ("rate", "fdr", "alarm_rate")
 _COUNTS = {
     "window": (2, 10_000),
     "horizon": (1, 200_000),
+    "dependence": (1, 1_000_000),
     "max_groups": (1, 1000),
     "max_history": (1, 1_000_000),
     "random_state": (0, 2**32 - 1),
@@ -45,11 +46,11 @@ def check_parameters(monitor: Any) -> None:
 
 def check_same_settings(one: Any, other: Any) -> None:
     """Raise where two monitors test in different ways, so that their counts do not add up."""
-    for name in ("window", "horizon", *_RATES):
+    for name in ("window", "horizon", "dependence", *_RATES):
         mine, theirs = getattr(one, name), getattr(other, name)
         if mine != theirs:
             raise ValueError(
-                "SupportMonitor.merge needs equal window, horizon and rates; "
+                "SupportMonitor.merge needs equal window, horizon, dependence and rates; "
                 f"{name} is {mine} here and {theirs} there."
             )
 

@@ -15,6 +15,7 @@ from hetcal._typing import Matrix, Rows
 from hetcal.monitor.alarms import AlarmRule, Alarms
 from hetcal.monitor.groups import ALL, Members
 from hetcal.monitor.history import History
+from hetcal.monitor.label_testing import run_label_tests
 from hetcal.monitor.origins import Origins
 from hetcal.monitor.stream import Stream
 from hetcal.monitor.streams import Streams
@@ -67,10 +68,13 @@ class Counts:
         counts = replace(self, streams=streams, alarms=alarms, origins=self.origins.begun())
         return counts, peaks
 
-    def with_labels(self, Q: Matrix, codes: Rows, members: Members, max_groups: int) -> Counts:
-        """Count the labels of items with calibrated probabilities Q."""
-        streams = self.streams.with_groups(members, max_groups).with_labels(members, Q, codes)
-        return replace(self, streams=streams, origins=self.origins.begun())
+    def with_labels(
+        self, Q: Matrix, stated: Matrix, codes: Rows, members: Members, rule: AlarmRule
+    ) -> Counts:
+        """Count and test the labels of items with calibrated (Q) and stated probabilities."""
+        streams = self.streams.with_groups(members, rule.max_groups).with_labels(members, Q, codes)
+        streams, alarms = run_label_tests(streams, self.alarms, (Q, stated), codes, members, rule)
+        return replace(self, streams=streams, alarms=alarms, origins=self.origins.begun())
 
     def recorded(self, items: pd.DataFrame, peaks: Peaks, n_alarms: int, most: int) -> Counts:
         """Add an update to the history."""
@@ -83,6 +87,11 @@ class Counts:
         alarms = self.alarms.merged(other.alarms)
         if streams.all.martingale.log_value >= rule.log_bound():
             alarms = alarms.plus(ALL, "evidence", "all", streams.all.n_seen)
+        evidence = streams.all.label_evidence
+        if evidence.log_value >= rule.log_label_bound():
+            found = evidence.found(rule.classes)
+            found.pop("since")  # the processes have counted labels of their own
+            alarms = alarms.plus(ALL, "labels", time=streams.all.n_seen, **found)
         history = self.history.merged(other.history, max_history)
         return Counts(streams, alarms, history, self.origins.merged(other.origins))
 

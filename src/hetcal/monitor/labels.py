@@ -43,25 +43,25 @@ class LabelSums:
     @classmethod
     def over(cls, Q: Matrix, codes: Rows) -> LabelSums:
         """Return the sums over items with calibrated probabilities Q and observed classes."""
-        happened = np.eye(Q.shape[1])[codes]
-        top = Q.argmax(axis=1)
-        confidence, squares = Q[np.arange(len(Q)), top], (Q**2).sum(axis=1)
-        losses = brier_losses(Q, codes)
-        excess = [((top == codes) - confidence).sum(), (losses - (1 - squares)).sum()]
+        confidence, squares = Q.max(axis=1), (Q**2).sum(axis=1)
         variance = [
             (confidence * (1 - confidence)).sum(),
             4 * ((Q**3).sum(axis=1) - squares**2).sum(),
         ]
         return cls(
-            len(Q),
-            np.append(excess, (happened - Q).sum(axis=0)),
-            np.append(variance, (Q * (1 - Q)).sum(axis=0)),
+            len(Q), excesses(Q, codes).sum(axis=1), np.append(variance, (Q * (1 - Q)).sum(axis=0))
         )
 
     def __add__(self, other: LabelSums) -> LabelSums:
         return LabelSums(
             self.n + other.n, self.excess + other.excess, self.variance + other.variance
         )
+
+    def interval(self, width: float) -> tuple[Vector, Vector]:
+        """Return the mean excess less and plus so many of its standard deviations."""
+        mean, deviation = self.excess / max(self.n, 1), np.sqrt(np.maximum(self.variance, 0.0))
+        deviation = width * deviation / max(self.n, 1)
+        return mean - deviation, mean + deviation
 
     def excess_over(self, usual: LabelSums) -> tuple[Vector, Vector]:
         """Return how much the mean excess is above the usual one, and that in deviations.
@@ -88,6 +88,14 @@ class LabelSums:
     def _check_restored(self) -> None:
         n = len(self.excess)
         expect(n >= 3 and len(self.variance) == n, self, "are not counted")
+
+
+def excesses(Q: Matrix, codes: Rows) -> Matrix:
+    """Return observed minus expected of each item, shape (2 + K, n); see :class:`LabelSums`."""
+    top, happened = Q.argmax(axis=1), np.eye(Q.shape[1])[codes]
+    accuracy = (top == codes) - Q.max(axis=1)
+    brier = brier_losses(Q, codes) - (1 - (Q**2).sum(axis=1))
+    return np.vstack([accuracy, brier, (happened - Q).T])
 
 
 def _or_none(value: float) -> float | None:

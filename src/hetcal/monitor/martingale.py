@@ -16,6 +16,7 @@ first half may have been lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,9 +70,7 @@ class Martingale:
     @classmethod
     def start(cls, n_scores: int) -> Martingale:
         """Return a capital of 1 for each score, half of it in reserve."""
-        each = np.log(0.5 / len(BETTING_FUNCTIONS))
-        capital = np.concatenate([[np.log(0.5)], np.full(len(BETTING_FUNCTIONS), each)])
-        return cls(np.stack([capital] * n_scores))
+        return cls(start_capital(n_scores, len(BETTING_FUNCTIONS)))
 
     @property
     def log_value(self) -> float:
@@ -92,17 +91,7 @@ class Martingale:
         logs : ndarray of shape (n_scores, m)
             Logarithm of the whole capital of each score after each item.
         """
-        paid = 0.5 / (self.n_items + 1 + np.arange(p.shape[1]) + _PATIENCE)
-        reserve = self.capital[:, :1] + np.cumsum(np.log1p(-paid))
-        entering = np.hstack([self.capital[:, :1], reserve[:, :-1]])
-        entering = entering + np.log(paid / len(BETTING_FUNCTIONS))
-        growth = np.cumsum(np.log(betting_values(p)), axis=1)
-        # Divided by its growth so far, capital only changes by what enters before each item.
-        before = np.concatenate([np.zeros_like(growth[:, :1]), growth[:, :-1]], axis=1)
-        entered = [self.capital[:, None, 1:], entering[..., None] - before]
-        in_bets = growth + np.logaddexp.accumulate(np.concatenate(entered, axis=1), axis=1)[:, 1:]
-        logs = np.logaddexp.reduce(np.concatenate([reserve[..., None], in_bets], axis=2), axis=2)
-        capital = np.hstack([reserve[:, -1:], in_bets[:, -1]])
+        capital, logs = bet(self.capital, self.n_items, np.log(betting_values(p)))
         return Martingale(capital, self.n_items + p.shape[1], self.n_processes), logs
 
     def merged(self, other: Martingale) -> Martingale:
@@ -110,13 +99,56 @@ class Martingale:
 
         One that has bet on nothing has no weight.
         """
-        weights = np.array(
-            [m.n_processes * (m.n_items > 0) for m in (self, other)], dtype=np.float64
-        )
-        if not weights.any():
-            return Martingale(self.capital)
-        capital = log_mean(np.stack([self.capital, other.capital]), weights)
-        return Martingale(capital, self.n_items + other.n_items, int(weights.sum()))
+        capital, n_processes = mean_capital(self, other)
+        return Martingale(capital, self.n_items + other.n_items, n_processes)
+
+
+def start_capital(n_tests: int, n_bets: int) -> Matrix:
+    """Return the logarithms of a capital of 1 for each test: half in reserve, half on the bets."""
+    return np.tile(np.log(np.append(0.5, np.full(n_bets, 0.5 / n_bets))), (n_tests, 1))
+
+
+def bet(capital: Matrix, n_items: int, growth: NDArray[np.float64]) -> tuple[Matrix, Matrix]:
+    """Bet on items one after the other.
+
+    Parameters
+    ----------
+    capital : ndarray of shape (n_tests, 1 + n_bets)
+        Logarithm of the reserve, then of the capital on each bet.
+    n_items : int
+        Items that were bet on before.
+    growth : ndarray of shape (n_tests, m, n_bets), m > 0
+        Logarithm of what each item makes of a capital of 1 on each bet.
+
+    Returns
+    -------
+    capital : ndarray of shape (n_tests, 1 + n_bets)
+        After the last item.
+    logs : ndarray of shape (n_tests, m)
+        Logarithm of the whole capital of each test after each item.
+    """
+    paid = 0.5 / (n_items + 1 + np.arange(growth.shape[1]) + _PATIENCE)
+    reserve = capital[:, :1] + np.cumsum(np.log1p(-paid))
+    entering = np.hstack([capital[:, :1], reserve[:, :-1]]) + np.log(paid / growth.shape[2])
+    growth = np.cumsum(growth, axis=1)
+    # Divided by its growth so far, capital only changes by what enters before each item.
+    before = np.concatenate([np.zeros_like(growth[:, :1]), growth[:, :-1]], axis=1)
+    entered = [capital[:, None, 1:], entering[..., None] - before]
+    in_bets = growth + np.logaddexp.accumulate(np.concatenate(entered, axis=1), axis=1)[:, 1:]
+    logs = np.logaddexp.reduce(np.concatenate([reserve[..., None], in_bets], axis=2), axis=2)
+    return np.hstack([reserve[:, -1:], in_bets[:, -1]]), logs
+
+
+def mean_capital(one: Any, other: Any) -> tuple[Matrix, int]:
+    """Return the mean capital of two, weighted by their processes, and how many these are.
+
+    Each has ``capital``, ``n_items`` and ``n_processes``; one that has bet on nothing has no
+    weight.
+    """
+    weights = np.array([m.n_processes * (m.n_items > 0) for m in (one, other)], dtype=np.float64)
+    if not weights.any():
+        return one.capital, 1
+    return log_mean(np.stack([one.capital, other.capital]), weights), int(weights.sum())
 
 
 def betting_values(p: Matrix) -> NDArray[np.float64]:

@@ -19,6 +19,7 @@ from hetcal.calibration import HybridCalibrator, SimilarityCalibrator
 from hetcal.monitor.alarms import AlarmRule
 from hetcal.monitor.batch import Batch
 from hetcal.monitor.build_reference import extended, out_of_bag, split
+from hetcal.monitor.changes import feature_changes
 from hetcal.monitor.checks import (
     check_parameters,
     check_same_settings,
@@ -28,13 +29,14 @@ from hetcal.monitor.checks import (
 )
 from hetcal.monitor.conformal import discoveries
 from hetcal.monitor.counts import Counts
+from hetcal.monitor.expected import Expectation, ExpectedPerformance
 from hetcal.monitor.groups import Members, class_members, named_members
 from hetcal.monitor.reference import Reference
 from hetcal.monitor.restored import check_restored
 from hetcal.monitor.scorer import Scorer
 from hetcal.monitor.start import start_streams
 from hetcal.monitor.summary import as_plain, groups_table, summary
-from hetcal.monitor.watched import calibrator_inside, n_items
+from hetcal.monitor.watched import calibrator_inside, n_items, stated_proba
 
 _SHARD_SEED = 4  # the monitor's own draws use 0 to 3
 
@@ -82,11 +84,18 @@ class SupportMonitor:
         Probability of a false alarm of the whole stream within ``horizon`` items, and again of any
         false alarm of a class or sub-population. Half of it belongs to the evidence, a conformal
         test martingale (proven for one score; for the mean of two the proof gives the whole), half
-        to the windowed test, where it is simulated.
+        to the windowed test, where it is simulated. Where labels are given, once more the
+        probability that any of their tests ever alarms while the probabilities are no more wrong
+        than on the calibration items.
     window : int, default=100
         Items of the windowed test.
     horizon : int, default=10000
         Items for which the windowed test keeps its rate; the evidence keeps it for ever.
+    dependence : int, default=1
+        Of so many items in a row the tests without labels see one; flags and counts see all. The
+        tests assume that the items they see are exchangeable while nothing changes: 1 where items
+        come in no particular order; where neighbours in time are alike, what
+        :func:`hetcal.monitor.suggest_dependence` measures. A change is found so many times later.
     max_groups : int, default=20
         At most so many classes, and so many names, are watched on their own.
     max_history : int, default=10000
@@ -98,7 +107,9 @@ class SupportMonitor:
     ----------
     alarm_ : dict or None
         The first alarm since the last reset: ``time`` (items since the beginning), ``who``,
-        ``test``, ``score``.
+        ``test`` (``"evidence"``, ``"window"`` or ``"labels"``), ``score``; from labels also
+        ``labels`` (tested by then), ``since`` (the label at which it most likely began) and
+        ``log10_evidence``.
     alarms_ : list of dict
         All of them by time, at most one per group and test.
     n_seen_ : int
@@ -147,6 +158,7 @@ class SupportMonitor:
         alarm_rate: float = 0.01,
         window: int = 100,
         horizon: int = 10_000,
+        dependence: int = 1,
         max_groups: int = 20,
         max_history: int = 10_000,
         random_state: int = 0,
@@ -159,6 +171,7 @@ class SupportMonitor:
         self.alarm_rate = alarm_rate
         self.window = window
         self.horizon = horizon
+        self.dependence = dependence
         self.max_groups = max_groups
         self.max_history = max_history
         self.random_state = random_state
@@ -189,10 +202,12 @@ class SupportMonitor:
         kind = distance_kind(self.distance, X is not None)
         build = out_of_bag if self.reference == "oob" else split
         output = classifier_output(y_proba, logits)
-        self.scorer_, reference = build(self.calibrator_, kind, X, output, by, self.random_state)
+        self.scorer_, reference, stated = build(
+            self.calibrator_, kind, X, output, by, self.random_state
+        )
         self.reference_ = reference.usable()
         self._n_items = n_items(self.calibrator_)
-        self.counts_ = Counts.start(start_streams(self, self.calibrator_))
+        self.counts_ = Counts.start(start_streams(self, self.calibrator_, stated))
         return self
 
     def p_values(
@@ -221,6 +236,63 @@ class SupportMonitor:
         scores = now.scorer_.scores(calibrator, batch, now.reference_.n_trees, rng)
         each, together = now.reference_.p_values(scores, rng)
         return together if score == "all" else each[now.scores_.index(score)]
+
+    def expected_performance(
+        self, X: Any, *, y_proba: Any = None, logits: Any = None, level: float = 0.95
+    ) -> ExpectedPerformance:
+        """Return the scores to expect on items without labels; nothing is counted.
+
+        Holds as long as labels depend on items as they used to: what has changed in P(y | x) only
+        labels can show.
+
+        Parameters
+        ----------
+        X, y_proba, logits
+            New items, at least one, as in the calibrator's ``predict_proba``.
+        level : float, default=0.95
+            Of the intervals.
+
+        Returns
+        -------
+        ExpectedPerformance
+            ``accuracy``, ``brier``, ``log_loss`` (each a ``value`` from ``low`` to ``high``),
+            ``confusion``, the share of ``flagged`` items and a ``note`` where these are many.
+        """
+        if number_of_rows(X, "X") == 0:
+            raise ValueError("SupportMonitor.expected_performance needs at least one item; got 0.")
+        with self.lock:
+            calibrator, now = self._watched(), snapshot(self)
+        flagged = now.p_values(X, y_proba=y_proba, logits=logits) <= now.rate
+        items = calibrator.new_items(X, **classifier_output(y_proba, logits))
+        expectation = Expectation(calibrator)
+        sums = expectation.sums(calibrator.predict_items(items), int(flagged.sum()))
+        return expectation.performance(sums, level, now.rate)
+
+    def what_changed(
+        self, X: Any, before: Any, *, y_proba: Any = None, logits: Any = None
+    ) -> pd.DataFrame:
+        """Rank the features of new items by their part in what is flagged; nothing is counted.
+
+        Parameters
+        ----------
+        X, y_proba, logits
+            New items, as in the calibrator's ``predict_proba``.
+        before : array-like or table
+            Features of items to compare with, such as the calibration items.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``feature``; ``recovered``, the share of the flagged items (at most 500 of them) that
+            are flagged no longer when this feature alone gets values of ``before``: what moved
+            together with others recovers little by itself; ``distance`` of the distributions, 0 to
+            1 (Kolmogorov and Smirnov, or total variation of categories); typical values ``before``
+            and ``now`` (median, or most frequent); ``unseen``, the share of items outside the range
+            of before, or in categories that it lacks. Ranked by the first two.
+        """
+        output = classifier_output(y_proba, logits)
+        self._watched()
+        return feature_changes(snapshot(self), X, before, output, self.random_state)
 
     @on_draft
     def update(
@@ -272,7 +344,11 @@ class SupportMonitor:
     def update_labels(
         self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, by: Any = None
     ) -> None:
-        """Compare labels with what the calibrated probabilities expected; items are not counted."""
+        """Count and test labels that came later than their items, in the order in which they came.
+
+        Items are not counted again. Which labels come, and when, may depend on the items and on
+        the labels before, but not on the label itself.
+        """
         calibrator, labels = self._watched(), known_labels(y, self.classes_, number_of_rows(X, "X"))
         if len(labels[0]):
             batch = Batch.check(calibrator, X, classifier_output(y_proba, logits), by)
@@ -282,7 +358,9 @@ class SupportMonitor:
         known, codes = labels
         batch = batch.take(known)
         Q, members = calibrator.predict_items(batch.items), self._members(batch.top, batch.names)
-        self.counts_ = self.counts_.with_labels(Q, codes, members, self.max_groups)
+        self.counts_ = self.counts_.with_labels(
+            Q, batch.items.scores.proba, codes, members, self._alarm_rule()
+        )
 
     @on_draft
     def reset(self) -> Self:
@@ -318,7 +396,8 @@ class SupportMonitor:
                 self.reference_, self.scorer_, calibrator, batch, codes, self.random_state
             ).usable()
             self._n_items = n_items(calibrator)
-            self.counts_ = self.counts_.restarted(start_streams(self, calibrator))
+            streams = start_streams(self, calibrator, stated_proba(calibrator))
+            self.counts_ = self.counts_.restarted(streams)
         return self
 
     @synchronized
@@ -380,6 +459,13 @@ class SupportMonitor:
                 "one, save it, and load it in every process."
             )
         check_same_settings(self, other)
+        mine, theirs = (m.counts_.streams.all.label_evidence.low for m in (self, other))
+        if not np.array_equal(mine, theirs):
+            raise ValueError(
+                "SupportMonitor.merge needs monitors that test labels alike; one of these comes "
+                "from a file of old, or was fitted without y_proba. Fit one, save it, and load it "
+                "in every process."
+            )
         if self is other or self.counts_.origins.overlap(other.counts_.origins):
             raise ValueError(
                 "SupportMonitor.merge got two monitors that have counted the same items, which "
@@ -405,7 +491,8 @@ class SupportMonitor:
         """Return one row for all items, each class and each sub-population.
 
         Columns: ``kind`` (all, class, by), ``name``, ``reference`` (items), ``seen``, ``flagged``,
-        ``log10_evidence``, ``labels``, ``accuracy_z``, ``brier_z``, ``alarm``.
+        ``log10_evidence``, ``labels``, ``accuracy_z``, ``brier_z``, ``log10_label_evidence``,
+        ``alarm``.
         """
         self._watched()
         return groups_table(self.counts_)
@@ -417,7 +504,6 @@ class SupportMonitor:
         return summary(
             self.counts_,
             self._alarm_rule(),
-            self.classes_.tolist(),
             rate=self.rate,
             alarm_rate=self.alarm_rate,
             reference={"kind": self.reference, "items": int(self.reference_.scores.shape[1])},
@@ -508,7 +594,8 @@ class SupportMonitor:
 
     def _alarm_rule(self) -> AlarmRule:
         rate = self.alarm_rate * self._alarm_share
-        return AlarmRule(rate, self.window, self.horizon, self.max_groups, self.scores_)
+        tests = self.window, self.horizon, self.max_groups, self.scores_
+        return AlarmRule(rate, *tests, self.classes_.tolist(), self.dependence)
 
     def _members(self, top: Rows, names: Any) -> Members:
         """Return which items are in which class and sub-population, without empty ones."""

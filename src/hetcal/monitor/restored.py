@@ -8,6 +8,7 @@ from hetcal._stored import expect
 from hetcal._stored.fields import in_range
 from hetcal.monitor.bins import N_BINS
 from hetcal.monitor.checks import check_parameters
+from hetcal.monitor.label_evidence import n_tests
 
 
 def check_restored(monitor: Any) -> None:
@@ -27,5 +28,7 @@ def check_restored(monitor: Any) -> None:
     for stream in streams.by_group.values():
         expect(stream.base.shape == (n_scores, N_BINS), monitor, "has counts of other scores")
         expect(len(stream.labels.excess) == 2 + K, monitor, "has labels of other classes")
+        known = len(stream.label_evidence.low) in (n_tests(K, 1), n_tests(K, 2))
+        expect(known, monitor, "tests the labels of other classes")
         short = all(len(tail) <= monitor.window for tail in stream.window.tails)
         expect(short, monitor, "has a window of another width")

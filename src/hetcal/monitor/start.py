@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._typing import Matrix
 from hetcal._validation import check_labels
 from hetcal.monitor.groups import Members, class_members, most_frequent, named_members
 from hetcal.monitor.labels import LabelSums
@@ -15,14 +16,18 @@ from hetcal.monitor.reference import Reference
 from hetcal.monitor.streams import Streams
 
 
-def start_streams(monitor: Any, calibrator: Any) -> Streams:
-    """Return one stream for all reference items, and one for each group of them."""
+def start_streams(monitor: Any, calibrator: Any, stated: Matrix | None) -> Streams:
+    """Return one stream for all reference items, and one for each group of them.
+
+    ``stated`` are the classifier's probabilities of the calibration items, where they are known.
+    """
     reference, most = monitor.reference_, monitor.max_groups
     members: Members = {}
     if reference.top is not None:
         members |= class_members(calibrator.classes_, reference.top, most)
     members |= named_members(reference.by, most_frequent(reference.by, most))
-    usual = _UsualLabels(calibrator, reference if monitor.reference == "oob" else None)
+    own = reference if monitor.reference == "oob" else None
+    usual = _UsualLabels(calibrator, stated, own)
     return Streams.start(monitor.scorer_.bins(reference.scores), members, usual.sums)
 
 
@@ -32,16 +37,20 @@ class _UsualLabels:
     Where the reference items are others (``reference`` is None), every group has those of all.
     """
 
-    def __init__(self, calibrator: Any, reference: Reference | None):
+    def __init__(self, calibrator: Any, stated: Matrix | None, reference: Reference | None):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self.Q = calibrator.out_of_sample_proba_
+            Q = calibrator.out_of_sample_proba_
+        self.sources = [Q] if stated is None else [Q, stated]
         self.codes, _ = check_labels(calibrator.calibration_labels(), calibrator.classes_)
         self.rows = None if reference is None else reference.calibration_rows()
 
-    def sums(self, own: NDArray[np.bool_] | None) -> LabelSums:
-        """Return the sums over some of the reference items; over all, where there are none."""
-        if own is None or self.rows is None or not own.any():
-            return LabelSums.over(self.Q, self.codes)
-        rows = self.rows[own]
-        return LabelSums.over(self.Q[rows], self.codes[rows])
+    def sums(self, own: NDArray[np.bool_] | None) -> list[LabelSums]:
+        """Return the sums over some of the reference items; over all, where there are none.
+
+        By calibrated probabilities, and by stated ones where they are known.
+        """
+        rows: Any = slice(None)
+        if own is not None and self.rows is not None and own.any():
+            rows = self.rows[own]
+        return [LabelSums.over(Q[rows], self.codes[rows]) for Q in self.sources]

@@ -13,6 +13,7 @@ from hetcal._stored.fields import count, instance, integers
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.monitor.bins import N_BINS
 from hetcal.monitor.conformal import running_p_values
+from hetcal.monitor.label_evidence import LabelEvidence
 from hetcal.monitor.labels import LabelSums
 from hetcal.monitor.martingale import Martingale
 from hetcal.monitor.window import FisherWindow
@@ -30,7 +31,9 @@ _BY_BIN = integers(None, N_BINS, low=0, high=1 << 48)
         "usual": instance(LabelSums),
         "n_seen": count,
         "n_flagged": count,
-    }
+        "label_evidence": instance(LabelEvidence),
+    },
+    may_lack=("label_evidence",),  # files of old
 )
 @dataclass(frozen=True, eq=False)
 class Stream:
@@ -41,7 +44,7 @@ class Stream:
     base : ndarray of int of shape (n_scores, N_BINS)
         The reference items of this stream by bin.
     past : ndarray of int of shape (n_scores, N_BINS)
-        The items since the last reset by bin.
+        The tested items since the last reset by bin.
     martingale : Martingale
         Over the items since the last reset.
     window : FisherWindow
@@ -50,6 +53,8 @@ class Stream:
         Of the items.
     usual : LabelSums
         Of the calibration items, by out-of-sample predictions.
+    label_evidence : LabelEvidence
+        Over the labels since the last reset.
     n_seen, n_flagged : int
         Items since the beginning, and how many of them were flagged.
     """
@@ -60,16 +65,17 @@ class Stream:
     window: FisherWindow
     labels: LabelSums
     usual: LabelSums
+    label_evidence: LabelEvidence
     n_seen: int = 0
     n_flagged: int = 0
 
     @classmethod
-    def start(cls, bins: Rows, usual: LabelSums) -> Stream:
+    def start(cls, bins: Rows, usual: LabelSums, evidence: LabelEvidence) -> Stream:
         """Start a stream whose reference items lie in these bins, shape (n_scores, n)."""
         base = np.stack([np.bincount(row, minlength=N_BINS) for row in bins]).astype(np.int64)
         labels = LabelSums.empty(len(usual.excess) - 2)
         tests = Martingale.start(len(base)), FisherWindow.start(len(base))
-        return cls(base, np.zeros_like(base), *tests, labels, usual)
+        return cls(base, np.zeros_like(base), *tests, labels, usual, evidence)
 
     def reset(self) -> Stream:
         """Start the tests anew; what was counted since the beginning stays counted."""
@@ -78,6 +84,7 @@ class Stream:
             past=np.zeros_like(self.base),
             martingale=Martingale.start(len(self.base)),
             window=FisherWindow.start(len(self.base)),
+            label_evidence=self.label_evidence.reset(),
         )
 
     def emptied(self) -> Stream:
@@ -85,10 +92,13 @@ class Stream:
         labels = LabelSums.empty(len(self.usual.excess) - 2)
         return replace(self.reset(), labels=labels, n_seen=0, n_flagged=0)
 
-    def after(
-        self, bins: Rows, uniform: Matrix, flags: NDArray[np.bool_], width: int
-    ) -> tuple[Stream, Matrix, Matrix]:
-        """Count and test new items, one after the other.
+    def counted(self, flags: NDArray[np.bool_]) -> Stream:
+        """Count new items, some of them flagged."""
+        n_seen, n_flagged = self.n_seen + len(flags), self.n_flagged + int(flags.sum())
+        return replace(self, n_seen=n_seen, n_flagged=n_flagged)
+
+    def after(self, bins: Rows, uniform: Matrix, width: int) -> tuple[Stream, Matrix, Matrix]:
+        """Test new items, one after the other.
 
         Returns
         -------
@@ -102,14 +112,7 @@ class Stream:
         p = np.stack([running_p_values(*row) for row in rows])  # counts them in the pool
         martingale, logs = self.martingale.after(p)
         window, sums = self.window.after(p, width)
-        new = replace(
-            self,
-            past=pool - self.base,
-            martingale=martingale,
-            window=window,
-            n_seen=self.n_seen + bins.shape[1],
-            n_flagged=self.n_flagged + int(flags.sum()),
-        )
+        new = replace(self, past=pool - self.base, martingale=martingale, window=window)
         return new, logs, sums
 
     def with_labels(self, Q: Matrix, codes: Rows) -> Stream:
@@ -128,6 +131,7 @@ class Stream:
             martingale=self.martingale.merged(other.martingale),
             window=self.window.merged(other.window, width),
             labels=self.labels + other.labels,
+            label_evidence=self.label_evidence.merged(other.label_evidence),
             n_seen=self.n_seen + other.n_seen,
             n_flagged=self.n_flagged + other.n_flagged,
         )
@@ -155,6 +159,10 @@ class Stream:
         capital = {name: state.pop(stored_as) for name, stored_as in names.items()}
         window = restored(FisherWindow, tails=state.pop("tails"))
         return state | {"martingale": restored(Martingale, **capital), "window": window}
+
+    def _restore(self) -> None:
+        if not hasattr(self, "label_evidence"):
+            object.__setattr__(self, "label_evidence", LabelEvidence.start([self.usual]))
 
     def _check_restored(self) -> None:
         per_score = (self.past, self.martingale.capital, self.window.tails)

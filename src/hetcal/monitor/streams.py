@@ -13,6 +13,7 @@ from hetcal._stored import expect, restored, stored
 from hetcal._stored.fields import text
 from hetcal._typing import Matrix, Rows
 from hetcal.monitor.groups import ALL, KINDS, Group, Members
+from hetcal.monitor.label_evidence import LabelEvidence
 from hetcal.monitor.labels import LabelSums
 from hetcal.monitor.stream import Stream
 
@@ -39,15 +40,21 @@ class Streams:
 
     @classmethod
     def start(
-        cls, bins: Rows, members: Members, usual: Callable[[NDArray[np.bool_] | None], LabelSums]
+        cls,
+        bins: Rows,
+        members: Members,
+        usual: Callable[[NDArray[np.bool_] | None], list[LabelSums]],
     ) -> Streams:
         """Start the streams of all reference items, in these bins, and of each group of them.
 
-        ``usual`` returns the label sums of some reference items, or (None) of all.
+        ``usual`` returns the label sums of some reference items, or (None) of all: by calibrated
+        probabilities and, where they are known, by those that the classifier has stated.
         """
-        streams = {ALL: Stream.start(bins, usual(None))}
-        for group, own in members.items():
-            streams[group] = Stream.start(bins[:, own], usual(own))
+        own_bins = {ALL: bins} | {group: bins[:, own] for group, own in members.items()}
+        streams = {}
+        for group, part in own_bins.items():
+            sums = usual(members.get(group))
+            streams[group] = Stream.start(part, sums[0], LabelEvidence.start(sums))
         return cls(streams)
 
     @property
@@ -79,7 +86,15 @@ class Streams:
     def new_stream(self) -> Stream:
         """Return a stream without reference items: a new group is compared with its own past."""
         nobody = np.zeros((len(self.all.base), 0), dtype=np.int64)
-        return Stream.start(nobody, self.all.usual)
+        return Stream.start(nobody, self.all.usual, self.all.label_evidence.reset())
+
+    def counted(self, flags: NDArray[np.bool_], members: Members) -> Streams:
+        """Count new items for all and for each group that has a stream."""
+        streams = self.by_group | {ALL: self.all.counted(flags)}
+        for group, own in members.items():
+            if group in streams:
+                streams[group] = streams[group].counted(flags[own])
+        return Streams(streams)
 
     def with_labels(self, members: Members, Q: Matrix, codes: Rows) -> Streams:
         """Count labels for all items and for each group that has a stream."""

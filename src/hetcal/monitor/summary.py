@@ -30,6 +30,7 @@ def groups_table(counts: Counts) -> pd.DataFrame:
                 "labels": stream.labels.n,
                 "accuracy_z": stream.label_z()[0],
                 "brier_z": stream.label_z()[1],
+                "log10_label_evidence": stream.label_evidence.log_value / np.log(10),
                 "alarm": counts.alarms.have_named(group),
             }
             for group, stream in counts.streams.sorted()
@@ -40,7 +41,6 @@ def groups_table(counts: Counts) -> pd.DataFrame:
 def summary(
     counts: Counts,
     rule: AlarmRule,
-    classes: list[Any],
     *,
     rate: float,
     alarm_rate: float,
@@ -62,7 +62,12 @@ def summary(
         "reference": reference,
         "scores": rule.scores,
         "groups": groups_table(counts).replace({np.nan: None}).to_dict("records"),
-        "labels": {"n": labels.n} | labels.summary(stream.usual, classes),
+        "labels": {
+            "n": labels.n,
+            "log10_evidence": stream.label_evidence.log_value / np.log(10),
+            "log10_bound": rule.log_label_bound() / np.log(10),
+        }
+        | labels.summary(stream.usual, rule.classes),
         "notes": [_SUPPORT_ONLY] if len(rule.scores) == 1 else [],
     }
 

@@ -34,6 +34,8 @@ def run_tests(
 ) -> tuple[Streams, Alarms, Peaks]:
     """Let every stream see its items of a batch, and raise the alarms that are due.
 
+    All items are counted; the tests see those that the rule names.
+
     Parameters
     ----------
     bins, uniform : ndarray of shape (n_scores, m), m > 0
@@ -44,18 +46,22 @@ def run_tests(
         Which items belong to each group, at least one; groups without a stream are passed over.
     """
     before, limit = streams.all.n_seen, rule.window_bound()
+    seen = rule.tested(before, len(flags))
+    streams = streams.counted(flags, members)
+    if not seen.any():
+        return streams, alarms, Peaks(streams.all.martingale.log_value, 0.0)
+    bins, uniform, times = bins[:, seen], uniform[:, seen], before + 1 + np.flatnonzero(seen)
     tested = dict(streams.by_group)
-    tested[ALL], logs, sums = streams.all.after(bins, uniform, flags, rule.width)
+    tested[ALL], logs, sums = streams.all.after(bins, uniform, rule.width)
     evidence = log_mean(logs)
-    times = before + 1 + np.arange(len(flags))
     alarms = alarms.plus_first(ALL, "evidence", logs, evidence >= rule.log_bound(), times, rule)
     over = np.asarray((sums >= limit).any(axis=0))
     alarms = alarms.plus_first(ALL, "window", sums, over, times, rule)
-    for group, own in members.items():
-        if group not in tested:
+    for group, all_own in members.items():
+        own = all_own[seen]
+        if group not in tested or not own.any():
             continue
-        part = bins[:, own], uniform[:, own], flags[own]
-        tested[group], logs, _ = tested[group].after(*part, rule.width)
+        tested[group], logs, _ = tested[group].after(bins[:, own], uniform[:, own], rule.width)
         over = log_mean(logs) >= rule.log_bound(group)
         alarms = alarms.plus_first(group, "evidence", logs, over, times[own], rule)
     peaks = Peaks(float(evidence.max()), float(sums.max() / limit))

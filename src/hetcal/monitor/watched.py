@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._typing import Rows
+from hetcal._typing import Matrix
 from hetcal._validation.containers import number_of_rows
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 
@@ -38,16 +38,18 @@ def n_items(calibrator: Any) -> int | None:
     return getattr(getattr(calibrator, "similarity_", None), "n_items_", None)
 
 
-def check_same_items(calibrator: Any, n_items: int, X: Any, output: dict[str, Any]) -> Rows | None:
-    """Check that these are the calibration items, and return their most probable class."""
-    known = _proba(calibrator)
+def check_same_items(
+    calibrator: Any, n_items: int, X: Any, output: dict[str, Any]
+) -> Matrix | None:
+    """Check that these are the calibration items, and return the classifier's probabilities."""
+    known = stated_proba(calibrator)
     if X is not None and number_of_rows(X, "X") != n_items:
         raise OtherItemsError(
             f"SupportMonitor(reference='oob').fit needs the {n_items} calibration items in their "
             f"order; got {number_of_rows(X, 'X')} rows. For other items use reference='split'."
         )
     if not output:
-        return None if known is None else known.argmax(axis=1)
+        return known
     given = calibrator.new_scores(X, **output).proba
     if len(given) != n_items:
         raise OtherItemsError(
@@ -61,7 +63,7 @@ def check_same_items(calibrator: Any, n_items: int, X: Any, output: dict[str, An
             f"this {calibrator.input_kind_} is not what the calibrator was fitted with. For other "
             "items use reference='split'."
         )
-    return given.argmax(axis=1)
+    return given
 
 
 def is_same(calibrator: Any, watched: Any) -> bool:
@@ -78,7 +80,7 @@ def is_extended(calibrator: Any, watched: Any) -> bool:
     n = len(calibrator.calibration_labels())
     if len(watched.calibration_labels()) == n:
         return False
-    pairs = [(of(calibrator), of(watched)) for of in (_proba, _leaves)]
+    pairs = [(of(calibrator), of(watched)) for of in (stated_proba, _leaves)]
     return all(
         mine is theirs if mine is None or theirs is None else np.array_equal(mine, theirs[:n])
         for mine, theirs in pairs
@@ -95,7 +97,7 @@ def _alike(calibrator: Any, watched: Any) -> bool:
     )
 
 
-def _proba(calibrator: Any) -> Any:
+def stated_proba(calibrator: Any) -> Matrix | None:
     """Return the classifier's probabilities of the calibration items, where they are known."""
     return getattr(getattr(calibrator, "scores_", None), "proba", None)
 
