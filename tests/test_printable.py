@@ -8,8 +8,9 @@ from hetcal import compare
 from hetcal._printable import printable, printable_json
 from hetcal.calibration import Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
-from hetcal.diagnosis import VERDICTS, Advice
+from hetcal.diagnosis import VERDICTS, Advice, Certainty
 from hetcal.diagnosis.checks import AdviceWarning
+from hetcal.diagnosis.verdicts import State
 
 EVIL = "\x1b]0;OWNED\x07\x1b[2J\x9b31m\x7f\u202eseitil\u2066\u200b\ufeff"
 SHOWN = r"\x1b]0;OWNED\x07\x1b[2J\x9b31m\x7f\u202eseitil\u2066\u200b\ufeff"
@@ -33,7 +34,9 @@ def test_json_says_the_same_without_unseen_characters():
 
 def test_advice():
     told = AdviceWarning("few-items", f"Look at {EVIL} first.")
-    advice = Advice(VERDICTS[-1], "q_new = p_new", (told,), "unsure", "unsure", 5, 9, 0.1, None)
+    advice = Advice(
+        VERDICTS[-1], "uncalibrated", "q_new = p_new", Certainty(State.OPEN), (told,), 5, 0.02, 0.1
+    )
     assert "".join(str(advice).split("\n")).isprintable()
     assert SHOWN in str(advice)
 

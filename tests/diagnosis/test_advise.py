@@ -144,7 +144,7 @@ def test_too_few_items_ask_for_more():
     data = make_hidden_heterogeneity(60, heterogeneity=0.5, random_state=0)
     advice = quick(data)
     assert (advice.verdict, advice.certainty.state) == (COLLECT_MORE, "open")
-    assert advice.certainty.items_to_settle >= 1000
+    assert advice.certainty.items_to_settle >= 5 * advice.n_items
     assert f"{advice.certainty.items_to_settle:,} items" in " ".join(str(advice).split())
     run(advice.call, data)
 

@@ -107,7 +107,12 @@ LEVELS = {
     "hh_p": Level(
         0.95,
         "test that a global map repairs everything",
-        ("Hidden.p_value", "advice hh_local p_value", "advice local_gain p_value"),
+        (
+            "Hidden.p_value",
+            "Certainty.p_value",
+            "advice hh_local p_value",
+            "advice local_gain p_value",
+        ),
     ),
     "hh_regions": Level(
         0.95, "no region is singled out where nothing is hidden", ("HiddenCell.q_value",)

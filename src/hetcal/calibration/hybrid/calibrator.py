@@ -272,10 +272,11 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             The prediction lies inside; [0, 1] for items without support.
         """
         level = check_level(level)
-        features, scores = self._new_items(X, y_proba, logits)
-        low, high = np.empty((2, *scores.proba.shape))
-        for rows in _blocks(low.shape[0]):
-            low[rows], high[rows] = self._interval(features[rows], scores.take(rows), level)
+        items = self.new_items(X, y_proba=y_proba, logits=logits)
+        low, high = np.empty((2, *items.scores.proba.shape))
+        for rows in _blocks(items.n_items):
+            part = items.take(rows)
+            low[rows], high[rows] = self._interval(part.features, part.scores, level)
         return low, high
 
     def predict_frequency_interval(
