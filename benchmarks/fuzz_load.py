@@ -649,7 +649,7 @@ def used_calibrator(calibrator: Any, rng: np.random.Generator) -> str:
     wrong = odd_probabilities(calibrator, calibrator.predict_proba(X, **output), 11)
     if wrong is not None:
         return wrong
-    intervals = ("predict_interval", "predict_smoothed_interval", "predict_frequency_interval")
+    intervals = ("predict_interval", "predict_smoothed_interval", "predict_venn_abers_pair")
     for name in ("predict", "evidence", "effective_sample_size", *intervals, "support"):
         method = getattr(calibrator, name, None)
         said = None if method is None else attempt(method, X, **output)

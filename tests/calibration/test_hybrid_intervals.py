@@ -5,7 +5,7 @@ import pytest
 
 import hetcal
 from hetcal import HybridCalibrator
-from hetcal.calibration.hybrid.interval import frequency_interval, probability_interval
+from hetcal.calibration.hybrid.interval import probability_interval, venn_abers_pair
 from hetcal.datasets import make_hidden_heterogeneity, make_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
@@ -109,15 +109,27 @@ def test_a_level_is_a_share(local, level):
 def test_frequencies_of_items_predicted_alike_are_venn_abers():
     known = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6], [0.1, 0.9]])
     codes, new = np.array([0, 0, 1, 0, 1]), np.array([[0.1, 0.9], [0.95, 0.05]])
-    low, high = frequency_interval(known, codes, np.ones(5), new)
+    low, high = venn_abers_pair(known, codes, np.ones(5), new)
     calibrator = hetcal.VennAbersCalibration().fit(None, codes, y_proba=known)
-    expected = calibrator.predict_frequency_interval(y_proba=new)
+    expected = calibrator.predict_venn_abers_pair(y_proba=new)
     np.testing.assert_allclose([low[:, 1], high[:, 1]], expected)
     np.testing.assert_allclose(low[:, 0], 1 - high[:, 1])
 
 
 def test_frequency_intervals_come_true(local):
     hybrid, new = local
-    low, high = hybrid.predict_frequency_interval(new.X, y_proba=new.y_proba)
+    low, high = hybrid.predict_venn_abers_pair(new.X, y_proba=new.y_proba)
     assert (low <= high).all()
     assert low[:, 1].mean() - 0.05 < new.y.mean() < high[:, 1].mean() + 0.05
+
+
+def test_a_group_counts_as_one_item_in_the_pair():
+    data = make_hidden_heterogeneity(150, heterogeneity=0.3, random_state=0)
+    new = data.sample(40, random_state=1)
+    widths = []
+    for rows in (np.arange(150), np.repeat(np.arange(150), 3)):
+        hybrid = HybridCalibrator(["proximity"], n_estimators=20)
+        hybrid.fit(data.X[rows], data.y[rows], y_proba=data.y_proba[rows], groups=rows)
+        low, high = hybrid.predict_venn_abers_pair(new.X, y_proba=new.y_proba)
+        widths.append((high - low).mean())
+    assert widths[1] == pytest.approx(widths[0], rel=0.35)

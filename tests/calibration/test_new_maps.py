@@ -77,7 +77,7 @@ def test_intervals_hold_the_probability_and_narrow_with_items():
     widths = []
     for n in (50, 2000):
         calibrator = VennAbersCalibration().fit(None, codes[:n], y_proba=P[:n])
-        lower, upper = calibrator.predict_frequency_interval(y_proba=P)
+        lower, upper = calibrator.predict_venn_abers_pair(y_proba=P)
         q = calibrator.predict_proba(y_proba=P)[:, 1]
         assert ((lower <= q) & (q <= upper)).all()
         widths.append((upper - lower).mean())
@@ -89,7 +89,7 @@ def test_cross_predictors_merge_their_parts():
     cross = VennAbersCalibration(n_folds=3).fit(None, codes, y_proba=P)
     assert len(cross.thresholds_) == 3
     assert sum(len(x) for x in cross.thresholds_) == 300
-    lower, upper = cross.predict_frequency_interval(y_proba=P)
+    lower, upper = cross.predict_venn_abers_pair(y_proba=P)
     assert (lower <= upper).all()
     tiny = VennAbersCalibration(n_folds=5).fit(None, [0, 1], y_proba=[0.2, 0.7])
     assert np.isfinite(tiny.predict_proba(y_proba=[0.5])).all()
@@ -99,7 +99,7 @@ def test_intervals_are_of_two_classes():
     _, P, codes = sample()
     calibrator = VennAbersCalibration().fit(None, codes, y_proba=P)
     with pytest.raises(ValueError, match=r"intervals are of two classes; this calibrator has 3"):
-        calibrator.predict_frequency_interval(y_proba=P)
+        calibrator.predict_venn_abers_pair(y_proba=P)
 
 
 def test_atoms_count_and_new_values_get_the_smooth_map():

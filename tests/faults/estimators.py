@@ -26,7 +26,7 @@ PARTS = (
     (_FIRST.X, _FIRST.y, _FIRST.y_proba),
     (_SECOND.X, _SECOND.y + 5, _SECOND.y_proba),
 )
-INTERVALS = ("predict_interval", "predict_smoothed_interval", "predict_frequency_interval")
+INTERVALS = ("predict_interval", "predict_smoothed_interval", "predict_venn_abers_pair")
 _MODEL = LogisticRegression().fit(_NEW.X, np.arange(9) % 2)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import expit, ndtr, softmax
 from sklearn.linear_model import LinearRegression
 
 from hetcal.data import CalibrationSet, Folds
@@ -351,3 +351,26 @@ def test_products_of_columns_and_of_levels_are_what_their_words_say():
     ranks = X[["a", "b"]].rank().to_numpy() / 120 - 0.5 / 120
     expected = np.cos(np.pi * a * ranks[:, i]) * np.cos(np.pi * b * ranks[:, j])
     np.testing.assert_allclose(values[:, first], expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:heterogeneity_test. with 5 groups")
+@pytest.mark.parametrize(("share", "true"), [(1.0, 0.0), (0.7, 0.054)])
+@pytest.mark.parametrize("n_groups", [5, 100])
+def test_groups_that_mean_nothing_do_not_move_the_global_part(n_groups, share, true):
+    rng = np.random.default_rng(1)
+    n = 1000
+    X, p = rng.normal(size=(n, 3)), rng.uniform(0.1, 0.9, n)
+    y = (rng.random(n) < share * p).astype(int)
+    found = heterogeneity_test(X, y, y_proba=p, groups=np.arange(n) % n_groups, learners=[])
+    assert found.global_part == pytest.approx(true, abs=0.02)
+
+
+def test_what_a_group_shares_is_not_taken_for_a_global_gain():
+    """Labels of a group lean one way together; over the groups p is right."""
+    rng = np.random.default_rng(2)
+    n, groups = 1000, np.arange(1000) % 100
+    X, p = rng.normal(size=(n, 3)), rng.uniform(0.1, 0.9, n)
+    z = np.sqrt(0.5) * (rng.normal(size=100)[groups] + rng.normal(size=n))
+    y = (ndtr(z) < p).astype(int)
+    low, high = heterogeneity_test(X, y, y_proba=p, groups=groups, learners=[]).global_part_interval
+    assert low < 0 < high < 0.05

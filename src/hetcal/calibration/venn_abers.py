@@ -59,7 +59,7 @@ class VennAbersCalibration(GlobalCalibrator):
     --------
     >>> y_proba = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6], [0.1, 0.9]]
     >>> calibrator = VennAbersCalibration().fit(None, [0, 0, 1, 0, 1], y_proba=y_proba)
-    >>> calibrator.predict_frequency_interval(y_proba=[[0.1, 0.9]])
+    >>> calibrator.predict_venn_abers_pair(y_proba=[[0.1, 0.9]])
     (array([0.666...]), array([1.]))
     """
 
@@ -67,7 +67,7 @@ class VennAbersCalibration(GlobalCalibrator):
         super().__init__(classes=classes)
         self.n_folds = n_folds
 
-    def predict_frequency_interval(
+    def predict_venn_abers_pair(
         self, X: Any = None, *, y_proba: Any = None, logits: Any = None
     ) -> tuple[Vector, Vector]:
         r"""Return :math:`p_0` and :math:`p_1` of the second of two classes, means over the parts.
@@ -82,7 +82,7 @@ class VennAbersCalibration(GlobalCalibrator):
         S = step_scores(self._new_scores(X, y_proba, logits), "log_odds")
         if S.shape[1] != 2:
             raise ValueError(
-                "VennAbersCalibration.predict_frequency_interval: intervals are of two classes; "
+                "VennAbersCalibration.predict_venn_abers_pair: intervals are of two classes; "
                 f"this calibrator has {S.shape[1]}. Use predict_proba, or fit one class against "
                 "the rest."
             )

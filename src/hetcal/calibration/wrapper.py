@@ -299,12 +299,12 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         features, output = self._new_items(X)
         return self.calibrator_.predict_smoothed_interval(features, **output, **options)
 
-    @available_if(_calibrator_has("predict_frequency_interval"))
+    @available_if(_calibrator_has("predict_venn_abers_pair"))
     @on_snapshot
-    def predict_frequency_interval(self, X: Any, **options: Any) -> Any:
-        """Return an interval of E[y | q], of items predicted alike; as the calibrator's."""
+    def predict_venn_abers_pair(self, X: Any, **options: Any) -> Any:
+        """Return the Venn-Abers pair of E[y | q], of items predicted alike; as the calibrator's."""
         features, output = self._new_items(X)
-        return self.calibrator_.predict_frequency_interval(features, **output, **options)
+        return self.calibrator_.predict_venn_abers_pair(features, **output, **options)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -191,7 +191,7 @@ def fit_global(calibration: CalibrationSet) -> GlobalFit:
     smooth = _smooth_columns(P, odds, float(mass.sum() / weight.sum()), n_units)
     logistic = _logistic_fit(smooth[:, 1:], calibration.codes, Y, weight * n_units / len(P))
     free = FunctionsOfP(atom, mass, np.empty((len(P), 0)), weight).joined_by(smooth)
-    squares = (free.residual(Y) ** 2).sum(axis=1) / (1 - free.leverage(groups))
+    squares = _squares_given_back(free, Y, groups)
     space = free.joined_by(logistic[:, 1:])
     residuals = space.residual(Y)
     coordinates = odds if P.shape[1] == 2 else np.hstack([odds, P])
@@ -201,6 +201,32 @@ def fit_global(calibration: CalibrationSet) -> GlobalFit:
         residuals = space.residual(Y)
     law = _law(logistic, Y - residuals, space, n_units)
     return GlobalFit(space, law, residuals, space.leverage(groups), squares)
+
+
+def _squares_given_back(space: FunctionsOfP, Y: Matrix, groups: Rows | None) -> Vector:
+    """Return squared residuals with the variance that the fit has taken given back (HC2)."""
+    R = space.residual(Y)
+    leverage = space.leverage(None)
+    if groups is not None:
+        taken = leverage * max(_taken_by_groups(space, R, groups), 1.0)
+        leverage = np.minimum(taken, _LARGEST_OF_GROUPS)
+    return (R**2).sum(axis=1) / (1 - leverage)
+
+
+def _taken_by_groups(space: FunctionsOfP, R: Matrix, groups: Rows) -> float:
+    """Return how many times more variance the functions take than from independent items.
+
+    Residuals of a group that point the same way along a function add up in its coefficient.
+    """
+    together, alone = 0.0, 1e-300
+    own = np.append(space.atom_mass**-0.5, 0.0)[space.atom]
+    cells = groups * (len(space.atom_mass) + 1) + space.atom + 1
+    functions = [(column, groups) for column in space.basis.T]
+    for values, units in [*functions, (own, cells)]:
+        for terms in space.weight * values * R.T:
+            together += float((np.bincount(units, terms) ** 2).sum())
+            alone += float((terms**2).sum())
+    return together / alone
 
 
 def _n_units(calibration: CalibrationSet) -> int:

@@ -38,8 +38,8 @@ from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.interval import (
     check_level,
-    frequency_interval,
     probability_interval,
+    venn_abers_pair,
 )
 from hetcal.calibration.hybrid.library import Library
 from hetcal.calibration.hybrid.recalibration import Recalibration
@@ -279,16 +279,18 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             low[rows], high[rows] = self._interval(part.features, part.scores, level)
         return low, high
 
-    def predict_frequency_interval(
+    def predict_venn_abers_pair(
         self, X: Any, *, y_proba: Any = None, logits: Any = None
     ) -> tuple[Matrix, Matrix]:
-        """Return an interval of E[y = k | q], the share of class k among items predicted alike.
+        """Return what Venn-Abers predictors say of E[y = k | q], the new item labelled either way.
 
-        Both ends of Venn-Abers predictors learned from the out-of-sample predictions of the
-        calibration items. This one can be checked on labels, as reliability can; it says nothing
-        about differences between items with the same prediction, which :meth:`predict_interval`
-        is about. Venn-Abers predictors are valid for exchangeable items; here the calibration
-        items were predicted by fits that lack them, new ones by the fit to all.
+        They are isotonic fits of the labels to the out-of-sample predictions q of the calibration
+        items (of groups, a group counts as one item) and the new item: as not of class k, and as
+        of class k. One of the two is calibrated, whichever label comes; their distance is what
+        one label can move, not a confidence interval. They say nothing about differences between
+        items with the same prediction, which :meth:`predict_interval` is about. The guarantee is
+        for exchangeable items; here the calibration items were predicted by fits that lack them,
+        new ones by the fit to all.
 
         Parameters
         ----------
@@ -302,7 +304,8 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         Q = self.predict_proba(X, y_proba=y_proba, logits=logits)
         family = self._proximity()
         known = self.out_of_sample_proba_[self.calibration_rows_]
-        return frequency_interval(known, family.codes_, family.weight_, Q)
+        units = getattr(self, "n_independent_", len(known)) / float(family.weight_.sum())
+        return venn_abers_pair(known, family.codes_, family.weight_ * units, Q)
 
     def support(
         self,

@@ -46,9 +46,7 @@ def probability_interval(
     return np.clip(center - half, 0.0, Q), np.clip(center + half, Q, 1.0)
 
 
-def frequency_interval(
-    known: Matrix, codes: Rows, weight: Vector, Q: Matrix
-) -> tuple[Matrix, Matrix]:
+def venn_abers_pair(known: Matrix, codes: Rows, weight: Vector, Q: Matrix) -> tuple[Matrix, Matrix]:
     """Return both ends of Venn-Abers predictors of each class, learned from ``known``.
 
     Parameters
@@ -64,7 +62,7 @@ def frequency_interval(
     for k in range(Q.shape[1]):
         fitted = fit_venn_abers(known[:, k], (codes == k).astype(np.float64), weight)
         low[:, k], high[:, k] = apply_venn_abers(fitted, Q[:, k])
-    return low, high
+    return low.clip(0.0, 1.0), high.clip(0.0, 1.0)
 
 
 def check_level(level: Any) -> float:
