@@ -140,10 +140,30 @@ def test_impossible_column_names_are_refused(column):
         to_sql(fitted("platt"), column=column)
 
 
-@pytest.mark.parametrize("name", ["x(): pass\nimport os", "class", "2x", ""])
+@pytest.mark.parametrize("name", ["x(): pass\nimport os", "class", "2x", "", None, 3])
 def test_impossible_function_names_are_refused(name):
     with pytest.raises(ValueError, match="to_python: name must be"):
         to_python(fitted("platt"), name=name)
+
+
+@pytest.mark.parametrize(
+    "name", ["_sigmoid", "math", "bisect_left", "_interpolate", "_TABLE_0", "min", "\u1d50ath"]
+)
+def test_functions_cannot_hide_what_they_use(name):
+    with pytest.raises(ValueError, match="to_python: name must not be one that the source"):
+        to_python(fitted("platt"), name=name)
+
+
+@pytest.mark.parametrize("preset", ["platt", "isotonic", "spline", "beta"])
+def test_every_name_that_the_source_uses_is_refused(preset):
+    source = to_python(fitted(preset))
+    code = compile(source, "map", "exec")
+    functions = [code, *(part for part in code.co_consts if hasattr(part, "co_names"))]
+    used = {name for part in functions for name in part.co_names} - {"calibrate"}
+    attributes = {"exp", "log", "log1p", "inf", "nan", "bisect"}
+    for name in used - attributes:
+        with pytest.raises(ValueError, match="to_python: name must not be one that the source"):
+            to_python(fitted(preset), name=name)
 
 
 def test_labels_cannot_leave_their_comment():

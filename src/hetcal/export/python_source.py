@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from keyword import iskeyword
 from typing import Any
@@ -29,6 +30,8 @@ def _interpolate(x, places, levels):
 """,
 }
 _IMPORTS = {"steps": "bisect_left", "interpolate": "bisect_right"}
+# What the function or a helper looks up in the module that the source becomes.
+_OWN_NAMES = {"math", "abs", "len", "max", "min", *_IMPORTS.values(), *(f"_{n}" for n in _HELPERS)}
 
 
 def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
@@ -43,7 +46,7 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     calibrator : calibrator or LocallyCalibratedClassifier
         Fitted, of two classes, and a global map.
     name : str, default="calibrate"
-        Name of the function.
+        Name of the function; none that the source itself uses, such as ``math`` or ``min``.
 
     Examples
     --------
@@ -54,11 +57,7 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     >>> round(space["calibrate"](0.5), 2)
     0.47
     """
-    if not name.isidentifier() or iskeyword(name):
-        raise ValueError(
-            f"to_python: name must be a name that a Python function can have; got {name!r}. "
-            "Use letters, digits and underscores, a letter first."
-        )
+    _check_name(name)
     map_ = two_class_map(calibrator, "to_python")
     logits = map_.input_kind_ == "logits"
     given = "log_odds" if logits else "p"
@@ -77,6 +76,21 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
         *(f"    {line}" for line in body),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
+        raise ValueError(
+            f"to_python: name must be a name that a Python function can have; got {name!r}. "
+            "Use letters, digits and underscores, a letter first."
+        )
+    # Python reads an identifier in its normal form: other letters may spell the same name.
+    read_as = unicodedata.normalize("NFKC", name)
+    if read_as in _OWN_NAMES or iskeyword(read_as) or read_as.startswith("_TABLE_"):
+        raise ValueError(
+            f"to_python: name must not be one that the source itself uses; got {name!r}. Choose "
+            "another, e.g. 'calibrate'."
+        )
 
 
 class _Writer:
