@@ -174,6 +174,23 @@ def test_labels_cannot_leave_their_comment():
     assert 0 < space["calibrate"](0.4) < 1
 
 
+@pytest.mark.parametrize(
+    "second", ["yes", "*/ DROP TABLE t; --", "/* open", "a\nb", "*/*", "%s :a ?"]
+)
+def test_sql_says_whose_probability_it_is_and_labels_cannot_leave_the_comment(second):
+    y, P = drawn(2)
+    classes = np.array(["no", second])
+    calibrator = fitted_to_labels(classes[y], P, classes)
+    expression = to_sql(calibrator, column="p")
+    comment, rest = expression[2:].split("*/", maxsplit=1)
+    assert "/*" not in comment
+    assert not set(comment) & set("\n*%:?;")
+    assert comment.startswith(" probability of class '")
+    assert rest.startswith(" CASE WHEN")
+    expected = calibrator.predict_proba(y_proba=[0.2])[0, 1]
+    assert abs(run_sqlite(expression, [0.2])[0] - expected) < 1e-12
+
+
 def fitted_to_labels(y, P, classes):
     from hetcal import TemperatureScaling
 
