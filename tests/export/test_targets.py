@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 import sqlite3
 
 import numpy as np
@@ -164,6 +165,14 @@ def test_every_name_that_the_source_uses_is_refused(preset):
     for name in used - attributes:
         with pytest.raises(ValueError, match="to_python: name must not be one that the source"):
             to_python(fitted(preset), name=name)
+
+
+def test_labels_cannot_say_how_the_file_is_encoded(tmp_path):
+    y, P = drawn(2)
+    wicked = np.array(["a", "coding: utf-7 +AAo-raise SystemExit +ACM-"])
+    path = tmp_path / "map.py"
+    path.write_text(to_python(fitted_to_labels(wicked[y], P, wicked)))
+    assert 0 < runpy.run_path(str(path))["calibrate"](0.4) < 1
 
 
 def test_labels_cannot_leave_their_comment():

@@ -68,9 +68,10 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     body = [f"if not {check}:", "    return math.nan", *writer.lines, f"return {result}"]
     parts = [
         f"# {type(map_).__name__} by hetcal {__version__}",
-        f"# takes the {'log-odds' if logits else 'probability'} of {second} (against {first})",
         *writer.head(),
         "",
+        # Not in the first two lines, where Python would obey a label such as "coding: utf-7".
+        f"# takes the {'log-odds' if logits else 'probability'} of {second} (against {first})",
         f"def {name}({given}):",
         f'    """Return the calibrated probability of the second class; NaN unless {check}."""',
         *(f"    {line}" for line in body),
