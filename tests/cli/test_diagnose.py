@@ -239,3 +239,11 @@ def test_compare_for_machines(table, capsys):
     rows = json.loads(capsys.readouterr().out)
     assert code == 0
     assert {row["method"] for row in rows} == {"uncalibrated", "platt"}
+
+
+def test_one_outcome_is_called_so(call, tmp_path, capsys):
+    table = tmp_path / "one.csv"
+    table.write_text("age,score,outcome\n" + "40,0.5,yes\n41,0.6,yes\n" * 30)
+    options = ("--label", "outcome", "--proba", "score", "--positive", "yes")
+    assert call("diagnose", table, *options) == 2
+    assert "Only one outcome occurs: every label in 'outcome' is 'yes'" in capsys.readouterr().err

@@ -29,6 +29,20 @@ def test_sql_reads_the_column_of_the_second_class(call, folder, tmp_path, loans)
     assert call("export", folder / "global.hetcal", "--format", "sql", "-o", out) == 2
 
 
+def test_sql_names_the_class_when_the_columns_are_the_other_way_round(
+    call, tmp_path, loans, capsys
+):
+    table, model = tmp_path / "loans.csv", tmp_path / "m.hetcal"
+    loans.to_csv(table, index=False)
+    columns = ("--proba", "p_default,p_paid back", "--label", "outcome")
+    assert call("fit", table, *columns, "--method", "temperature", "-o", model) == 0
+    capsys.readouterr()
+    assert call("export", model, "--format", "sql", "-o", tmp_path / "q.sql") == 0
+    text = (tmp_path / "q.sql").read_text()
+    assert text.startswith("/* probability of class 'paid back' (against 'default')")
+    assert '"p_paid back"' in text
+
+
 def test_onnx_file(call, folder, tmp_path):
     onnx = pytest.importorskip("onnx")
     out = tmp_path / "model.onnx"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 import sqlite3
 
 import numpy as np
@@ -140,10 +141,38 @@ def test_impossible_column_names_are_refused(column):
         to_sql(fitted("platt"), column=column)
 
 
-@pytest.mark.parametrize("name", ["x(): pass\nimport os", "class", "2x", ""])
+@pytest.mark.parametrize("name", ["x(): pass\nimport os", "class", "2x", "", None, 3])
 def test_impossible_function_names_are_refused(name):
     with pytest.raises(ValueError, match="to_python: name must be"):
         to_python(fitted("platt"), name=name)
+
+
+@pytest.mark.parametrize(
+    "name", ["_sigmoid", "math", "bisect_left", "_interpolate", "_TABLE_0", "min", "\u1d50ath"]
+)
+def test_functions_cannot_hide_what_they_use(name):
+    with pytest.raises(ValueError, match="to_python: name must not be one that the source"):
+        to_python(fitted("platt"), name=name)
+
+
+@pytest.mark.parametrize("preset", ["platt", "isotonic", "spline", "beta"])
+def test_every_name_that_the_source_uses_is_refused(preset):
+    source = to_python(fitted(preset))
+    code = compile(source, "map", "exec")
+    functions = [code, *(part for part in code.co_consts if hasattr(part, "co_names"))]
+    used = {name for part in functions for name in part.co_names} - {"calibrate"}
+    attributes = {"exp", "log", "log1p", "inf", "nan", "bisect"}
+    for name in used - attributes:
+        with pytest.raises(ValueError, match="to_python: name must not be one that the source"):
+            to_python(fitted(preset), name=name)
+
+
+def test_labels_cannot_say_how_the_file_is_encoded(tmp_path):
+    y, P = drawn(2)
+    wicked = np.array(["a", "coding: utf-7 +AAo-raise SystemExit +ACM-"])
+    path = tmp_path / "map.py"
+    path.write_text(to_python(fitted_to_labels(wicked[y], P, wicked)))
+    assert 0 < runpy.run_path(str(path))["calibrate"](0.4) < 1
 
 
 def test_labels_cannot_leave_their_comment():
@@ -152,6 +181,23 @@ def test_labels_cannot_leave_their_comment():
     space = {}
     exec(to_python(fitted_to_labels(wicked[y], P, wicked)), space)
     assert 0 < space["calibrate"](0.4) < 1
+
+
+@pytest.mark.parametrize(
+    "second", ["yes", "*/ DROP TABLE t; --", "/* open", "a\nb", "*/*", "%s :a ?"]
+)
+def test_sql_says_whose_probability_it_is_and_labels_cannot_leave_the_comment(second):
+    y, P = drawn(2)
+    classes = np.array(["no", second])
+    calibrator = fitted_to_labels(classes[y], P, classes)
+    expression = to_sql(calibrator, column="p")
+    comment, rest = expression[2:].split("*/", maxsplit=1)
+    assert "/*" not in comment
+    assert not set(comment) & set("\n*%:?;")
+    assert comment.startswith(" probability of class '")
+    assert rest.startswith(" CASE WHEN")
+    expected = calibrator.predict_proba(y_proba=[0.2])[0, 1]
+    assert abs(run_sqlite(expression, [0.2])[0] - expected) < 1e-12
 
 
 def fitted_to_labels(y, P, classes):

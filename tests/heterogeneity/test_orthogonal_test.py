@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_problem
-from hetcal.heterogeneity import heterogeneity_test
+from hetcal.heterogeneity import HiddenHeterogeneity, heterogeneity_test
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import label_free_spaces, log_odds
@@ -244,6 +244,22 @@ def test_where_nothing_can_be_tested_it_says_so_and_p_is_one():
     found, said = quietly(X, y, y_proba=P, groups=np.arange(200) % 2)
     assert found.p_value == 1.0
     assert "2 groups are too few" in said
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, sparse.csr_array])
+def test_a_table_without_columns_is_refused(container):
+    _, y, P, _ = hidden(lambda X: 0.0, n=200)
+    X = container(np.empty((200, 0)))
+    for ask in (heterogeneity_test, HiddenHeterogeneity().fit):
+        with pytest.raises(ValueError, match="X has no columns. Pass at least one feature"):
+            ask(X, y, y_proba=P)
+
+
+def test_a_table_without_any_value_gives_no_finding():
+    _, y, P, _ = hidden(lambda X: 0.0, n=200)
+    found, said = quietly(pd.DataFrame({"a": [None] * 200}), y, y_proba=P)
+    assert found.p_value == 1.0
+    assert "no column of X takes two values" in said
 
 
 @pytest.mark.parametrize("column", ["identifier", "p itself"])

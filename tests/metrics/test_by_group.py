@@ -224,3 +224,33 @@ def test_noise_alone_is_no_calibration_error():
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         evaluate(Y, {"one": P}, **options)
+
+
+def test_errors_name_the_method():
+    with pytest.raises(ValueError, match=r"Row 1 of y_proba\['after'\]"):
+        evaluate([0, 1], {"before": [0.4, 0.6], "after": [0.4, 1.6]})
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        pd.DataFrame(zip(LETTER, LETTER, strict=True), columns=["a", "a"]),
+        pd.DataFrame(zip(LETTER, LETTER, strict=True), columns=[1, "1"]),
+        {1: LETTER, "1": LETTER},
+    ],
+)
+def test_columns_of_the_same_name_are_refused(twice):
+    with pytest.raises(ValueError, match=r"evaluate: groups_by has several columns called '[a1]'"):
+        evaluate(Y, P, groups_by=twice, **QUICK)
+
+
+def test_a_name_is_not_a_column():
+    with pytest.raises(TypeError, match=r"groups_by is the string 'region'.*table\['region'\]"):
+        evaluate(Y, P, groups_by="region", **QUICK)
+
+
+def test_a_group_called_missing_is_not_the_rows_without_a_value():
+    letters = [None, None, "(missing)", *LETTER[3:]]
+    table = evaluate(Y, P, groups_by=letters, **QUICK)
+    sizes = table[table["part"] == "group"].loc["brier_score"].set_index("group")["n"]
+    assert (sizes["(missing)"], sizes["(no value, not '(missing)')"]) == (1, 2)

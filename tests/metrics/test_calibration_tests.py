@@ -7,7 +7,12 @@ import pytest
 from scipy.integrate import quad
 
 from hetcal.metrics import brier_score, calibration_test
-from hetcal.metrics.calibration_tests import _TESTS, _KolmogorovSmirnov, _Kuiper
+from hetcal.metrics.calibration_tests import (
+    _TESTS,
+    CalibrationTestResult,
+    _KolmogorovSmirnov,
+    _Kuiper,
+)
 
 RNG = np.random.default_rng(0)
 P3 = RNG.dirichlet([1, 2, 3], 60)
@@ -136,6 +141,28 @@ def test_certain_probabilities(test):
 def test_equally_probable_classes_say_nothing_about_confidence():
     found = calibration_test(Y3, np.full((60, 3), 1 / 3), test="spiegelhalter")
     assert (found.statistic, found.p_value) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("p_value", "n_draws", "words"),
+    [
+        (1.0, 999, " 100 % of samples"),
+        (0.997, None, " 100 % of samples"),
+        (0.034, 999, " 3.4 % of samples"),
+        (0.001, 999, " at most 0.1 % of samples"),
+        (0.002, 999, "right, 0.2 % of samples"),
+        (0.001, None, "right, 0.1 % of samples"),
+        (3e-7, None, " less than 0.001 % of samples"),
+        (1e-12, None, " next to no sample"),
+    ],
+)
+def test_words_give_shares_without_exponents(p_value, n_draws, words):
+    assert words in CalibrationTestResult("score", 1.0, p_value, 0.1, "", "", n_draws).words
+
+
+def test_the_words_know_the_least_p_value_of_the_draws():
+    far = calibration_test([0, 1] * 100, np.full(200, 0.1), n_draws=99)
+    assert "at most 1 % of samples" in far.words
 
 
 def test_one_class_against_the_rest():

@@ -283,3 +283,18 @@ def test_repeated_rows_as_one_group_have_the_bands_of_the_rows(curve):
 def test_layouts_that_cannot_be_drawn(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         ReliabilityDisplay.from_predictions(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ([[0.9, 0.47]] * 4, r"Row 0 of y_proba\['after'\] sums to"),
+        ([0.2, 0.3, -0.1, 0.5], r"Row 2 of y_proba\['after'\]"),
+        ([0.2, 0.3], r"y has 4 rows but y_proba\['after'\] has 2"),
+        ([[0.2, 0.3, 0.5]] * 4, r"y_proba\['after'\] has 3 columns"),
+        (["a", "b", "c", "d"], r"y_proba\['after'\]"),
+    ],
+)
+def test_errors_name_the_model(bad, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        ReliabilityDisplay.from_predictions([0, 1, 0, 1], {"before": [0.4] * 4, "after": bad})

@@ -111,7 +111,7 @@ class FeatureEncoder:
             matrix = _numeric_array(X)
             self.n_features_in_ = matrix.shape[1]
         else:
-            _refuse_empty(frame.shape)
+            refuse_empty(frame.shape)
             self.n_features_in_ = frame.shape[1]
             self.feature_names_in_ = _string_names(frame)
             for j, column in enumerate(frame.iter_columns()):
@@ -143,7 +143,7 @@ class FeatureEncoder:
             matrix = _numeric_array(X)
             self._check_width(matrix.shape[1])
         else:
-            _refuse_empty(frame.shape)
+            refuse_empty(frame.shape)
             self._check_names(frame)
             self._check_width(frame.shape[1])
             matrix = self._encode_frame(frame, quiet)
@@ -182,7 +182,7 @@ class FeatureEncoder:
                 "Pass X.toarray()."
             )
         matrix = sparse.csr_array(X, dtype=np.float64)
-        _refuse_empty(matrix.shape)
+        refuse_empty(matrix.shape)
         check_finite_numeric(matrix.data)
         return matrix
 
@@ -294,7 +294,7 @@ def _numeric_array(X: Any) -> NDArray[np.float64]:
             f"Expected 2D array for X, got an array of shape {array.shape}. Reshape your data with "
             "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is one item."
         )
-    _refuse_empty(array.shape)
+    refuse_empty(array.shape)
     if array.dtype.kind in "USO" and any(isinstance(v, str) for v in array.ravel()[:100_000]):
         example = next(str(v) for v in array.ravel() if isinstance(v, str))
         raise ValueError(
@@ -342,7 +342,8 @@ def _string_names(frame: nw.DataFrame) -> NDArray | None:
     return np.array(names, dtype=object) if all(isinstance(n, str) for n in names) else None
 
 
-def _refuse_empty(shape: tuple[int, ...]) -> None:
+def refuse_empty(shape: tuple[int, ...]) -> None:
+    """Raise when there is no row or no column."""
     if shape[0] == 0:
         raise ValueError(
             f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required: "

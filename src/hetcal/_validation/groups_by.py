@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -35,12 +36,32 @@ def check_groups_by(groups_by: Any, n_rows: int, *, name: str, caller: str) -> l
     >>> grouping.groups, grouping.codes
     (['a', 'b', '(missing)'], array([1, 0, 2]))
     """
+    if isinstance(groups_by, str):
+        raise TypeError(
+            f"{caller}: {name} is the string {groups_by!r}. Pass the column itself, for example "
+            f"{name}=table[{groups_by!r}]."
+        )
+    _refuse_same_names(groups_by, name, caller)
     columns = _columns(groups_by, name)
     if not columns:
         raise ValueError(f"{caller}: {name} is empty. Pass at least one column of group names.")
     return [
         Grouping(by, *_coded(vector, by, n_rows, name, caller)) for by, vector in columns.items()
     ]
+
+
+def _refuse_same_names(groups_by: Any, name: str, caller: str) -> None:
+    given: Any = getattr(groups_by, "column_names", [])  # of Arrow; polars lets no name come twice
+    if isinstance(groups_by, Mapping):
+        given = groups_by
+    elif isinstance(groups_by, pd.DataFrame):
+        given = groups_by.columns
+    [(by, times)] = Counter(map(str, given)).most_common(1) or [("", 0)]
+    if times > 1:
+        raise ValueError(
+            f"{caller}: {name} has several columns called {by!r}, so their groups could not be "
+            "told apart. Rename them, or pass one of them."
+        )
 
 
 def _columns(groups_by: Any, name: str) -> dict[str, NDArray]:
@@ -68,13 +89,23 @@ def _coded(
     codes = np.empty(n_rows, dtype=np.int64)
     codes[~missing], found = pd.factorize(vector[~missing], sort=_sortable(vector[~missing]))
     codes[missing] = found.shape[0]
-    groups = [*found.tolist(), MISSING] if missing.any() else found.tolist()
+    groups = found.tolist()
+    if missing.any():
+        groups.append(_name_of_missing(groups))
     if len(groups) > _MOST_GROUPS:
         raise ValueError(
             f"{caller}: {name}[{by!r}] has {len(groups)} different values; at most {_MOST_GROUPS} "
             "groups are compared. Divide quantities into ranges first, e.g. pandas.qcut(..., 4)."
         )
     return groups, codes
+
+
+def _name_of_missing(groups: list[Any]) -> str:
+    """Return what rows without a value are called; never as a group that has this very name."""
+    taken, name = set(map(str, groups)), MISSING
+    while name in taken:
+        name = f"(no value, not {name!r})"
+    return name
 
 
 def _sortable(values: NDArray) -> bool:

@@ -54,6 +54,8 @@ def export(
 ) -> None:
     """Write a global map (not one that compares items) as ONNX, Python or SQL.
 
+    Python and SQL give the probability of the second class, which a comment in them names.
+
     Example: hetcal export loans.hetcal --format sql
     """
     from hetcal.batches.model import describe_file

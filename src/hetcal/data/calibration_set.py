@@ -179,17 +179,18 @@ class CalibrationSet:
         sample_weight: Any = None,
         groups: Any = None,
         normalized: bool = True,
+        name: str = "y_proba",
     ) -> CalibrationSet:
         """Return labels and probabilities of any origin, for metrics; without items of weight 0.
 
         Unlike :meth:`check` it takes labels that are all of one class, and rows that do not sum to
-        one where ``normalized`` is False.
+        one where ``normalized`` is False. Errors call the probabilities by ``name``.
         """
         codes, order = check_labels(y, classes)
-        P = check_proba(y_proba, normalized=normalized)
-        n = check_same_rows(y=y, y_proba=y_proba, X=X)
-        check_columns_match_classes(P.shape[1], order, given=classes is not None)
-        names = check_proba_names(y_proba, order)
+        P = check_proba(y_proba, name=name, normalized=normalized)
+        n = check_same_rows(**{"y": y, name: y_proba, "X": X})
+        check_columns_match_classes(P.shape[1], order, name=name, given=classes is not None)
+        names = check_proba_names(y_proba, order, name=name)
         weight = check_sample_weight(sample_weight, n)
         floor = zero_floor(P)
         items = cls(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from keyword import iskeyword
 from typing import Any
@@ -29,6 +30,8 @@ def _interpolate(x, places, levels):
 """,
 }
 _IMPORTS = {"steps": "bisect_left", "interpolate": "bisect_right"}
+# What the function or a helper looks up in the module that the source becomes.
+_OWN_NAMES = {"math", "abs", "len", "max", "min", *_IMPORTS.values(), *(f"_{n}" for n in _HELPERS)}
 
 
 def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
@@ -43,7 +46,7 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     calibrator : calibrator or LocallyCalibratedClassifier
         Fitted, of two classes, and a global map.
     name : str, default="calibrate"
-        Name of the function.
+        Name of the function; none that the source itself uses, such as ``math`` or ``min``.
 
     Examples
     --------
@@ -54,11 +57,7 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     >>> round(space["calibrate"](0.5), 2)
     0.47
     """
-    if not name.isidentifier() or iskeyword(name):
-        raise ValueError(
-            f"to_python: name must be a name that a Python function can have; got {name!r}. "
-            "Use letters, digits and underscores, a letter first."
-        )
+    _check_name(name)
     map_ = two_class_map(calibrator, "to_python")
     logits = map_.input_kind_ == "logits"
     given = "log_odds" if logits else "p"
@@ -69,14 +68,30 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     body = [f"if not {check}:", "    return math.nan", *writer.lines, f"return {result}"]
     parts = [
         f"# {type(map_).__name__} by hetcal {__version__}",
-        f"# takes the {'log-odds' if logits else 'probability'} of {second} (against {first})",
         *writer.head(),
         "",
+        # Not in the first two lines, where Python would obey a label such as "coding: utf-7".
+        f"# takes the {'log-odds' if logits else 'probability'} of {second} (against {first})",
         f"def {name}({given}):",
         f'    """Return the calibrated probability of the second class; NaN unless {check}."""',
         *(f"    {line}" for line in body),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
+        raise ValueError(
+            f"to_python: name must be a name that a Python function can have; got {name!r}. "
+            "Use letters, digits and underscores, a letter first."
+        )
+    # Python reads an identifier in its normal form: other letters may spell the same name.
+    read_as = unicodedata.normalize("NFKC", name)
+    if read_as in _OWN_NAMES or iskeyword(read_as) or read_as.startswith("_TABLE_"):
+        raise ValueError(
+            f"to_python: name must not be one that the source itself uses; got {name!r}. Choose "
+            "another, e.g. 'calibrate'."
+        )
 
 
 class _Writer:

@@ -18,7 +18,8 @@ def to_sql(calibrator: Any, *, column: str, dialect: str = "ansi") -> str:
     """Return an SQL expression for the calibrated probability of the second class.
 
     It uses ``CASE``, ``LN``, ``EXP`` and arithmetic, in double precision where the database has it.
-    NULL, and what is no probability (NaN, below 0, above 1), gives NULL.
+    NULL, and what is no probability (NaN, below 0, above 1), gives NULL. The second class is that
+    of the second column of ``predict_proba``; a comment in the expression names it.
 
     Parameters
     ----------
@@ -35,13 +36,25 @@ def to_sql(calibrator: Any, *, column: str, dialect: str = "ansi") -> str:
     >>> from hetcal import Uncalibrated
     >>> fitted = Uncalibrated().fit(None, [0, 1], y_proba=[0.1, 0.9])
     >>> to_sql(fitted, column="p_yes")
-    'CASE WHEN "p_yes" >= 0.0e0 AND "p_yes" <= 1.0e0 THEN "p_yes" END'
+    '/* probability of class 1 (against 0), from its probability */ CASE WHEN "p_yes" >= ...'
     """
     name = _quoted(column, dialect)
     map_ = two_class_map(calibrator, "to_sql")
     low, high = (f"-{_LARGEST}", _LARGEST) if map_.input_kind_ == "logits" else ("0.0e0", "1.0e0")
     result = _Writer(name).text(second_class(map_))
-    return f"CASE WHEN {name} >= {low} AND {name} <= {high} THEN {result} END"
+    return f"{_whose(map_)} CASE WHEN {name} >= {low} AND {name} <= {high} THEN {result} END"
+
+
+def _whose(map_: Any) -> str:
+    """Return a comment that says whose probability is taken and given, whatever the labels hold."""
+    first, second = (_in_comment(label) for label in map_.classes_.tolist())
+    given = "log-odds" if map_.input_kind_ == "logits" else "probability"
+    return f"/* probability of class {second} (against {first}), from its {given} */"
+
+
+def _in_comment(label: Any) -> str:
+    # Without an asterisk no comment begins or ends; the others mark parameters and statements.
+    return "".join(f"\\x{ord(c):02x}" if c in "*%:?;" else c for c in ascii(label))
 
 
 def _quoted(column: str, dialect: str) -> str:

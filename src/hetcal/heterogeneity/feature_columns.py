@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 
-from hetcal._validation.containers import as_frame, masked_as_missing
-from hetcal._validation.features import check_finite_numeric
+from hetcal._validation.containers import as_frame, masked_as_missing, number_of_rows
+from hetcal._validation.features import check_finite_numeric, refuse_empty
 from hetcal.heterogeneity.conditions import short
 
 Floats = NDArray[np.float32]
@@ -74,7 +74,7 @@ class FeatureColumns:
         """
         numbers, categories = _split(X)
         names, values, ranks, distinct, missing, missing_names = [], [], [], [], [], []
-        n = len(numbers[0][1]) if numbers else len(categories[0].codes)
+        n = number_of_rows(X, "X")
         for name, column in numbers:
             absent = np.isnan(column)
             if absent.any() and not absent.all():
@@ -133,14 +133,17 @@ class FeatureColumns:
 
 def _split(X: Any) -> tuple[list[tuple[str, NDArray]], list[Category]]:
     if sparse.issparse(X):
+        refuse_empty(X.shape)
         return _sparse_columns(sparse.csc_array(X)), []
     frame = as_frame(X)
     if frame is None:
         array = np.asarray(masked_as_missing(X))
+        refuse_empty(array.shape)
         if array.dtype.kind not in "USO":
             return _wide([f"x{j}" for j in range(array.shape[1])], array), []
         table = pd.DataFrame(array).infer_objects().rename(columns=lambda j: f"x{j}")
         return _table_columns(nw.from_native(table, eager_only=True))
+    refuse_empty(frame.shape)
     return _table_columns(frame)
 
 

@@ -34,6 +34,8 @@ _FEWEST_EVENTS = 100.0
 _FEWEST_GROUPS = 6
 # What rounding leaves of a sum that is zero, as a part of its terms.
 _ROUNDING = 1e-9
+# Smaller shares are not worth their digits in a sentence.
+_LEAST_PERCENT = 0.001
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class CalibrationTestResult:
         Where the p-value comes from.
     event : str
         Whose probabilities were tested.
+    n_draws : int or None
+        Draws behind the p-value, which cannot be below ``1 / (n_draws + 1)``; None if asymptotic.
     """
 
     test: str
@@ -62,13 +66,19 @@ class CalibrationTestResult:
     effect: float
     null: str
     event: str
+    n_draws: int | None = None
 
     @property
     def words(self) -> str:
         """The result as a sentence."""
-        usual = f"{100 * self.p_value:.2g} % of samples"
+        percent = 100 * self.p_value
+        usual = f"{percent:.2g} % of samples" if percent < 10 else f"{percent:.0f} % of samples"
         if self.p_value < _ROUNDING:
             usual = "next to no sample"
+        elif percent < _LEAST_PERCENT:
+            usual = f"less than {_LEAST_PERCENT} % of samples"
+        elif self.n_draws is not None and self.p_value * (self.n_draws + 1) < 1.5:
+            usual = f"at most {usual}"  # no draw came so far; fewer may than draws can tell
         return (
             f"If the probabilities {self.event} were right, {usual} would have labels that differ "
             f"from them as much as these do ({self.test} test)."
@@ -196,7 +206,8 @@ def calibration_test(
     else:
         draws = drawn_labels(P, n_draws, random_state)
         null, p_value = "monte-carlo", _share_at_least(value, statistic, draws)
-    return CalibrationTestResult(test, value, p_value, float(statistic.effect(R)[0]), null, event)
+    effect, drawn = float(statistic.effect(R)[0]), None if null == "asymptotic" else n_draws
+    return CalibrationTestResult(test, value, p_value, effect, null, event, drawn)
 
 
 def _tested(items: CalibrationSet, pos_label: Any, of_one_event: bool) -> tuple[Matrix, Rows, str]:

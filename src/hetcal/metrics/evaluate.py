@@ -152,6 +152,7 @@ def evaluate(
             sample_weight=sample_weight,
             groups=groups,
             normalized=normalized,
+            name=f"y_proba[{name!r}]" if several else "y_proba",
         )
         for name, P in methods.items()
     }

@@ -141,11 +141,17 @@ class ReliabilityDisplay:
                 f"{_NAME}: confidence must lie between 0 and 1 (for example 0.95); "
                 f"got {confidence!r}."
             )
-        models = y_proba if isinstance(y_proba, Mapping) else {name: y_proba}
-        _check_layout(models, isinstance(y_proba, Mapping), per_class, by, pos_label)
+        several = isinstance(y_proba, Mapping)
+        models = y_proba if several else {name: y_proba}
+        _check_layout(models, several, per_class, by, pos_label)
         scored = {
             own: CalibrationSet.to_score(
-                y, P, classes=classes, sample_weight=sample_weight, groups=groups
+                y,
+                P,
+                classes=classes,
+                sample_weight=sample_weight,
+                groups=groups,
+                name=f"y_proba[{own!r}]" if several else "y_proba",
             )
             for own, P in models.items()
         }

@@ -140,6 +140,11 @@ def match_positive(
     ['no', 'yes']
     """
     known = [label for label in labels if label not in MISSING] if len(labels) > 2 else list(labels)
+    if len(known) == 1:
+        raise InputError(
+            f"Only one outcome occurs: every label in {label_column!r} is {known[0]!r}, so nothing "
+            "can be measured. Pass a table in which both outcomes occur."
+        )
     if len(known) != 2:
         raise InputError(
             f"One column of probabilities ({column!r}) is enough for two classes, but "
