@@ -298,7 +298,12 @@ def judged(
     retraining_wins = retraining_wins and not void
     options: dict[str, Any] = {"shift": shift, "classes_given": classes_given}
     return Advice(
-        verdict=decide(action, certainty.state, retraining_wins=retraining_wins),
+        verdict=decide(
+            action,
+            certainty.state,
+            retraining_wins=retraining_wins,
+            more_would_help=void or certainty.items_to_settle is not None,
+        ),
         recommended=action,
         call=recommended_call(action, items, **options),
         certainty=certainty,

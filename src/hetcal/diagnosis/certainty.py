@@ -12,6 +12,7 @@ from hetcal.diagnosis.sample_size import items_to_settle
 from hetcal.diagnosis.splits import nested_parts
 from hetcal.diagnosis.verdicts import LEVEL, State, state_of
 from hetcal.heterogeneity.detectable import detectable_size
+from hetcal.heterogeneity.feature_columns import FeatureColumns
 
 _SIMULATED_ITEMS = 2000  # what can be found falls like 1/n, so that more need no simulation
 
@@ -36,7 +37,8 @@ class Certainty:
         The same as a share of the Brier score that the better of a global map and none leaves.
     items_to_settle : int or None
         About how many items would settle what is open, at most a million; None where nothing is
-        open, or where a warning must be settled first.
+        open, where a warning must be settled first, or where no number would: the features show
+        nothing that the probabilities do not.
     """
 
     state: State
@@ -57,6 +59,10 @@ def simulated_detectable(items: CalibrationSet, random_state: int) -> float:
     return size * part.n_items / n
 
 
+def _more_would_help(items: CalibrationSet) -> bool:
+    return FeatureColumns.read(items.X).could_show_more_than(items.proba)
+
+
 def certainty_of(
     items: CalibrationSet,
     evidence: Measurements,
@@ -70,7 +76,7 @@ def certainty_of(
     size = min(detectable, evidence.reference_brier)  # nothing can be larger
     if not void:
         state = state_of(evidence.local_p_value, evidence.local_gain, size, matters)
-    if state is State.OPEN and not void:
+    if state is State.OPEN and not void and _more_would_help(items):
         # What was found, less its error, if that is more than what must be seen anyway.
         target = max(matters, evidence.hh_local - evidence.hh_standard_error)
         wanted = items_to_settle(items, size, target)

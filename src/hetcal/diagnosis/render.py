@@ -36,6 +36,10 @@ _RETRAIN = (
     "old model adds next to nothing to it: retrain when you can."
 )
 _FINER = "Smaller differences, and patterns finer than these, may be there."
+_BLIND = (
+    "every column of the features is constant, follows the probabilities, or is another for every "
+    "item. No number of items would settle it with these features; others may."
+)
 _BETTER_OF_BOTH = "the better of that map and the probabilities as they are"
 
 
@@ -171,6 +175,8 @@ def how_sure(advice: Advice) -> str:
             f"{_share(sure.detectable_share)} of the Brier score, a step or trend in one column or "
             f"a corner of two, would have been found with 80 % probability. {_FINER}"
         )
+    if sure.items_to_settle is None:
+        return f"{_found(advice)} (p {_p(sure.p_value)}), but hardly anything could be: {_BLIND}"
     return f"{_open(advice, e)} {_more_items(advice)}"
 
 
@@ -195,13 +201,18 @@ def _open(advice: Advice, e: Measurements) -> str:
         return (
             f"The signs disagree: the hybrid seems to gain, but the test finds nothing ({tested})."
         )
-    found = "Nothing hidden was found" if sure.p_value > 2 * LEVEL else "Something may be hidden"
+    found = _found(advice)
     if not np.isfinite(sure.detectable):
         return f"{found} ({tested}), but in {advice.n_items:,} items hardly anything could be."
     return (
         f"{found} ({tested}), but in {advice.n_items:,} items a difference is found with 80 % "
         f"probability only if it is worth {_share(sure.detectable_share)} of the Brier score."
     )
+
+
+def _found(advice: Advice) -> str:
+    unlikely = advice.certainty.p_value > 2 * LEVEL
+    return "Nothing hidden was found" if unlikely else "Something may be hidden"
 
 
 def _more_items(advice: Advice) -> str:
