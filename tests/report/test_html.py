@@ -224,6 +224,16 @@ def test_the_summary_says_how_far_off_for_whom_and_how_sure(report):
     assert f"{after:.4f}" in report.verdict.meaning
 
 
+def test_a_calibration_error_that_may_be_chance_is_not_stated_as_a_fact(report):
+    figures = [
+        replace(figure, p_value=0.64) if figure.name == "global_gain" else figure
+        for figure in report.verdict.evidence
+    ]
+    said = summary(replace(report, verdict=replace(report.verdict, evidence=figures)))
+    assert "off by" not in said["How far off"].split(".")[0]
+    assert "may be chance (p = 0.64)" in said["How far off"]
+
+
 def test_the_summary_of_too_few_items_claims_nothing(tiny):
     assert list(summary(tiny)) == ["How sure"]
     wanted = tiny.verdict.certainty.items_to_settle
