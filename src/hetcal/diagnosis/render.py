@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _RULES_SHOWN = 3
 
+# What to do first, by the code of the warning that voids the advice.
+_REMEDIES = {
+    "column-order": "check the order of the columns first",
+    "class-never-seen": "collect items of every class first",
+    "repeated-rows": "drop or group the repeated rows first",
+    "dependent-rows": "group the rows that belong together first",
+}
 _VOID = (
     "Settle the first warning before anything else: until then nothing is recommended, and the "
     "numbers are not to be relied on."
@@ -45,7 +52,7 @@ _BETTER_OF_BOTH = "the better of that map and the probabilities as they are"
 
 def report(advice: Advice) -> str:
     """Return the advice as plain text: two answers, what to type, and the numbers last."""
-    parts = [f"Verdict: {advice.verdict}", *_wrapped(what_to_do(advice))]
+    parts = [f"Verdict: {headline(advice)}", *_wrapped(what_to_do(advice))]
     if advice.warnings:
         parts += ["", "Warnings:"]
         for warning in advice.warnings:
@@ -63,6 +70,12 @@ def report(advice: Advice) -> str:
     return "\n".join(parts)
 
 
+def headline(advice: Advice) -> str:
+    """Return the verdict, or where a warning voids it what to do first."""
+    first = next((warning.code for warning in advice.warnings if warning.voids), None)
+    return advice.verdict if first is None else _REMEDIES[first]
+
+
 def table(advice: Advice) -> pd.DataFrame:
     """Return one row per number of the evidence."""
     columns = ["value", "low", "high", "p_value", "meaning"]
@@ -76,6 +89,7 @@ def as_dict(advice: Advice) -> dict[str, Any]:
     shift, gain, sure = advice.prior_shift, advice.expected_gain, advice.certainty
     return {
         "verdict": advice.verdict,
+        "headline": headline(advice),
         "meaning": what_to_do(advice),
         "recommended": advice.recommended,
         "call": advice.call,
