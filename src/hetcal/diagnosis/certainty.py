@@ -8,7 +8,7 @@ import numpy as np
 
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis.measurements import Measurements
-from hetcal.diagnosis.sample_size import items_to_settle
+from hetcal.diagnosis.sample_size import is_for_second_class, items_to_settle
 from hetcal.diagnosis.splits import nested_parts
 from hetcal.diagnosis.verdicts import LEVEL, State, state_of
 from hetcal.heterogeneity.detectable import detectable_size
@@ -39,6 +39,9 @@ class Certainty:
         About how many items would settle what is open, at most a million; None where nothing is
         open, where a warning must be settled first, or where no number would: the features show
         nothing that the probabilities do not.
+    for_second_class : bool
+        Whether so many are asked for only so that 50 of the second most frequent class are among
+        them.
     """
 
     state: State
@@ -46,6 +49,7 @@ class Certainty:
     detectable: float = float("nan")
     detectable_share: float = float("nan")
     items_to_settle: int | None = None
+    for_second_class: bool = False
 
 
 def simulated_detectable(items: CalibrationSet, random_state: int) -> float:
@@ -81,4 +85,5 @@ def certainty_of(
         target = max(matters, evidence.hh_local - evidence.hh_standard_error)
         wanted = items_to_settle(items, size, target)
     share = detectable / max(evidence.reference_brier, np.finfo(float).tiny)
-    return Certainty(state, evidence.local_p_value, detectable, share, wanted)
+    rare = wanted is not None and is_for_second_class(items, wanted)
+    return Certainty(state, evidence.local_p_value, detectable, share, wanted, rare)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal.diagnosis.measurements import Gain, Measurements
-from hetcal.diagnosis.sample_size import MOST_ITEMS
+from hetcal.diagnosis.sample_size import MOST_ITEMS, WANTED_OF_SECOND_CLASS
 from hetcal.diagnosis.verdicts import (
     AS_IT_IS,
     HYBRID,
@@ -232,7 +232,10 @@ def _found(advice: Advice) -> str:
 def _more_items(advice: Advice) -> str:
     wanted = advice.certainty.items_to_settle or 0
     or_more = " or more" if wanted >= MOST_ITEMS else ""
-    return f"About {wanted:,} items{or_more} would settle it."
+    rare = ""
+    if advice.certainty.for_second_class:
+        rare = f": {WANTED_OF_SECOND_CLASS} of the second most frequent class are among so many"
+    return f"About {wanted:,} items{or_more} would settle it{rare}."
 
 
 # -- the numbers -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from hetcal.diagnosis.render import wrapped
 from hetcal.report import model
 
 _MOST_GROUPS = 5
+_IN_PYTHON = "No command trains a model; code for Python is in the report and in --json."
 
 
 def text(report: model.Report, *, width: int = 80) -> str:
@@ -42,7 +43,7 @@ def _to_type(v: findings.Verdict) -> list[str]:
     """Return the commands, or where there are none the code."""
     blocks = {"Do this": v.call, "To retrain": v.retraining_call}
     if v.command is not None:
-        blocks = {v.command_title: v.command}
+        blocks = {v.command_title: v.command, "To retrain": v.retraining_call and _IN_PYTHON}
     lines: list[str] = []
     for title, block in blocks.items():
         if block is not None:
