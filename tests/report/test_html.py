@@ -217,7 +217,9 @@ def test_colours_are_those_of_the_displays():
 def test_the_summary_says_how_far_off_for_whom_and_how_sure(report):
     worst = replace(report.subgroups[0], predicted=0.2, observed=0.6, low=0.5, high=0.7)
     said = summary(replace(report, subgroups=[worst]))
-    assert f"off by {100 * report.reliability[0].ece:.1f} percentage points" in said["How far off"]
+    before = report.reliability[0]
+    assert before.ece_debiased < before.ece  # less what chance adds
+    assert f"off by about {100 * before.ece_debiased:.1f} percentage" in said["How far off"]
     assert worst.rule in said["For whom"]
     assert said["How sure"] == f"Real. {report.verdict.certainty.meaning}"
     after = report.method(report.verdict.recommended).scores["brier"].value

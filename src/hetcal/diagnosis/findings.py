@@ -123,12 +123,16 @@ class Bin:
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability diagram: bins, and how many items fall into twenty equal steps."""
+    """A reliability diagram: bins, and how many items fall into twenty equal steps.
+
+    ``ece_debiased`` is the calibration error less what chance adds to it.
+    """
 
     name: str
     bins: list[Bin]
     counts: list[int]
     ece: float
+    ece_debiased: float | None = None
 
 
 @dataclass(frozen=True)

@@ -35,14 +35,18 @@ def _how_far_off(r: model.Report) -> str:
 
 
 def _on_average(r: model.Report) -> str:
-    points = f"{100 * r.reliability[0].ece:.1f} percentage points"
+    before = r.reliability[0]
     p = next((f.p_value for f in r.verdict.evidence if f.name == "global_gain"), None)
     if p is None or p <= _LEVEL:
-        return f"On average the probabilities are off by {points}"
+        error, beyond = before.ece_debiased, " beyond chance"
+        if error is None:  # a report of an older version
+            error, beyond = before.ece, ""
+        points = f"{100 * error:.1f} percentage points"
+        return f"On average the probabilities are off by about {points}{beyond}"
     # The average of distances in small bins is above 0 also where every probability is right.
     return (
-        f"Probabilities and observed frequencies differ by {points} on average, which may be "
-        f"chance ({p_value(p)})"
+        f"Probabilities and observed frequencies differ by {100 * before.ece:.1f} percentage "
+        f"points on average, which may be chance ({p_value(p)})"
     )
 
 
