@@ -167,6 +167,17 @@ def test_there_is_always_a_command_to_type(
     assert "q_new" not in shown  # Python is of no use here
 
 
+def test_the_terminal_says_where_code_to_retrain_is(ran, monkeypatch, table, tmp_path, capsys):
+    arguments = ("diagnose", table, "--label", "outcome", "--proba", "p_*", "-o", tmp_path / "r")
+    for code in (None, "model.fit(X, y)"):
+        said = replace(ran[1].verdict, retraining_call=code)
+        report = replace(ran[1], weakest=[], verdict=said)
+        monkeypatch.setattr("hetcal.report.diagnose", lambda items, r=report, **named: r)
+        assert call(*arguments) == 0
+        shown = capsys.readouterr().out
+        assert ("To retrain:\n    No command trains a model; code" in shown) == (code is not None)
+
+
 def test_groups_that_were_found_are_named_in_the_command(ran, monkeypatch, table, tmp_path, capsys):
     log = pd.read_csv(table)
     log.loc[3, "day"] = None

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
@@ -14,6 +15,7 @@ from hetcal.diagnosis.advise import judged
 from hetcal.diagnosis.checks import check_class_balance, check_column_order, check_unseen_classes
 from hetcal.diagnosis.measurements import Gain
 from hetcal.diagnosis.sample_size import items_to_settle
+from hetcal.heterogeneity.feature_columns import FeatureColumns
 
 # Labels and probabilities here are made up, also the wrong way round.
 pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
@@ -264,3 +266,35 @@ def test_a_learning_curve_prints_in_a_line():
         data.X, data.y, y_proba=data.y_proba, methods=["temperature"], cv=2, n_repeats=1
     )
     assert repr(curve) == f"LearningCurve(n_items=60, sizes={curve.sizes}, methods=['temperature'])"
+
+
+# -- features that show nothing that the probabilities do not ------------------------------------
+
+
+@pytest.mark.parametrize("which", ["constant", "the probabilities", "one level per row"])
+def test_no_number_of_items_is_asked_for_where_none_would_help(which):
+    data = make_hidden_heterogeneity(120, heterogeneity=0.0, random_state=0)
+    X = {
+        "constant": np.ones((120, 2)),
+        "the probabilities": np.log(data.y_proba),
+        "one level per row": pd.DataFrame({"id": pd.Categorical([f"a{i}" for i in range(120)])}),
+    }[which]
+    advice = quick(X, data.y, data.y_proba)
+    assert (advice.verdict, advice.certainty.state) == (LEAVE_IT, "open")
+    assert advice.certainty.items_to_settle is None
+    assert "No number of items would settle it with these features" in said(advice)
+
+
+def test_columns_that_could_show_more_are_told_from_those_that_could_not():
+    p = np.array([0.1, 0.1, 0.3, 0.5, 0.9])
+    P = np.column_stack([1 - p, p])
+
+    def could(**columns):
+        return FeatureColumns.read(pd.DataFrame(columns)).could_show_more_than(P)
+
+    assert not could(score=100 * p, risky=p > 0.4, same=np.ones(5))
+    assert could(score=p, x=[1, 2, 3, 4, 5])  # two values at one probability
+    assert could(x=[1.0, 1.0, 3.0, 2.0, 4.0])
+    assert could(x=[1.0, 1.0, 1.0, np.nan, 1.0])
+    assert could(level=["a", "b", "a", "b", "a"])
+    assert not could(level=list("abcde"), one=["a"] * 5)

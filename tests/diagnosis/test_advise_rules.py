@@ -117,6 +117,16 @@ def test_enough_items_hold_enough_of_the_second_most_frequent_class():
     assert items_to_start(frequent, share=0.01) == 3500
 
 
+def test_a_number_that_follows_from_the_rarer_class_says_so():
+    y = np.repeat([0, 1], [100, 4])
+    for share, rule in ((0.5, True), (0.02, False)):
+        X, p = np.arange(104)[:, None], np.full(104, 0.1)
+        advice = advise(X, y, y_proba=p, worthwhile=share)
+        said = " ".join(str(advice).split())
+        among = "would settle it: 50 of the second most frequent class are among so many."
+        assert (among in said) is rule
+
+
 @given(st.integers(2, 500), st.floats(1e-4, 1), st.floats(1e-4, 1), st.floats(1, 5))
 def test_more_items_are_asked_for_the_less_there_is_to_see(n, detectable, target, factor):
     items = items_of(np.tile([0, 1], n), np.full(2 * n, 0.5))

@@ -14,7 +14,7 @@ from hetcal.cli._app import app
 from hetcal.data import CalibrationSet
 from hetcal.datasets import list_problems, make_problem
 from hetcal.diagnosis.checks import check_dependence
-from hetcal.diagnosis.dependence import find_dependence
+from hetcal.diagnosis.dependence import Dependence, find_dependence
 
 DATA = os.environ.get("HETCAL_DATA")
 
@@ -132,6 +132,7 @@ def test_advice_on_dependent_rows_recommends_nothing_and_names_the_column():
     assert "'event'" in warning.text
     assert "--groups event" in warning.text
     assert advice.verdict == "collect more data"
+    assert str(advice).startswith("Verdict: group the rows that belong together first")
     assert advice.recommended == "uncalibrated"
     assert advice.expected_gain is None
     assert (advice.certainty.state, advice.certainty.items_to_settle) == ("open", None)
@@ -153,7 +154,14 @@ def test_elections_are_recognised_without_the_column_that_numbers_them():
     assert warning.voids
     assert "'state'" in warning.text
     # Both gains are shown: with rows of the same race, and without.
-    assert re.search(r"by \+0\.0\d+ when it has seen such rows, and by [+-]0\.0\d+", warning.text)
+    assert re.search(r"gains 0\.\d+ .* seen such rows, and (gains|loses) 0\.\d+", warning.text)
+
+
+def test_a_loss_of_the_forest_is_called_a_loss():
+    found = Dependence(("event",), 20, -0.005, -0.02, 4.0, 0.1, 1.0, by_gain=True)
+    text = check_dependence(found).text
+    assert "loses 0.005 in Brier score over the probabilities when it has seen such rows" in text
+    assert "and loses 0.020 when it has not" in text
 
 
 def test_identifiers_are_a_table_or_columns_by_name():

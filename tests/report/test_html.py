@@ -217,11 +217,23 @@ def test_colours_are_those_of_the_displays():
 def test_the_summary_says_how_far_off_for_whom_and_how_sure(report):
     worst = replace(report.subgroups[0], predicted=0.2, observed=0.6, low=0.5, high=0.7)
     said = summary(replace(report, subgroups=[worst]))
-    assert f"off by {100 * report.reliability[0].ece:.1f} percentage points" in said["How far off"]
+    before = report.reliability[0]
+    assert before.ece_debiased < before.ece  # less what chance adds
+    assert f"off by about {100 * before.ece_debiased:.1f} percentage" in said["How far off"]
     assert worst.rule in said["For whom"]
     assert said["How sure"] == f"Real. {report.verdict.certainty.meaning}"
     after = report.method(report.verdict.recommended).scores["brier"].value
     assert f"{after:.4f}" in report.verdict.meaning
+
+
+def test_a_calibration_error_that_may_be_chance_is_not_stated_as_a_fact(report):
+    figures = [
+        replace(figure, p_value=0.64) if figure.name == "global_gain" else figure
+        for figure in report.verdict.evidence
+    ]
+    said = summary(replace(report, verdict=replace(report.verdict, evidence=figures)))
+    assert "off by" not in said["How far off"].split(".")[0]
+    assert "may be chance (p = 0.64)" in said["How far off"]
 
 
 def test_the_summary_of_too_few_items_claims_nothing(tiny):
@@ -231,9 +243,14 @@ def test_the_summary_of_too_few_items_claims_nothing(tiny):
 
 
 def test_a_void_advice_claims_nothing(report):
-    void = replace(report, verdict=replace(report.verdict, verdict="collect more data", void=True))
+    settle = "group the rows that belong together first"
+    given = replace(report.verdict, verdict="collect more data", headline=settle, void=True)
+    void = replace(report, verdict=given)
     assert list(summary(void)) == ["How sure"]
-    assert "Settle the warning first" in Page(void.to_html()).sections["verdict"]
+    assert settle.capitalize() in Page(void.to_html()).sections["verdict"]
+    assert void.text().startswith(f"Verdict: {settle}")
+    assert '<span class="chip">recommended</span>' in report.to_html()
+    assert '<span class="chip">recommended</span>' not in void.to_html()
     assert "within one standard error of the best" in report.text()
     assert "within one standard error of the best" not in void.text()
 

@@ -302,7 +302,7 @@ def _show(report: Report, target: Path, json: str | None, *, quiet: bool, verbos
             tell_line(console, line, style)
 
     if quiet:
-        lines([f"Verdict: {report.verdict.verdict}", f"Report: {target}"])
+        lines([*text.verdict_lines(report, width)[:1], f"Report: {target}"])
         return
     verdict = text.verdict_lines(report, width)
     warned = set(text.warning_lines(report, width)) - {""}

@@ -26,7 +26,7 @@ from hetcal.diagnosis.inputs import (
 from hetcal.diagnosis.measurements import N_STEPS, Gain, Measurements, measure
 from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
 from hetcal.diagnosis.reuse import check_given_hybrid
-from hetcal.diagnosis.sample_size import items_to_start
+from hetcal.diagnosis.sample_size import is_for_second_class, items_to_start
 from hetcal.diagnosis.snippet import recommended_call
 from hetcal.diagnosis.steps import Progress, Steps
 from hetcal.diagnosis.verdicts import (
@@ -298,7 +298,12 @@ def judged(
     retraining_wins = retraining_wins and not void
     options: dict[str, Any] = {"shift": shift, "classes_given": classes_given}
     return Advice(
-        verdict=decide(action, certainty.state, retraining_wins=retraining_wins),
+        verdict=decide(
+            action,
+            certainty.state,
+            retraining_wins=retraining_wins,
+            more_would_help=void or certainty.items_to_settle is not None,
+        ),
         recommended=action,
         call=recommended_call(action, items, **options),
         certainty=certainty,
@@ -350,6 +355,7 @@ def _nothing_to_say(
 ) -> Advice:
     brier = float(np.average(brier_losses(items.proba, items.codes), weights=items.weights))
     second = int(np.sort(np.bincount(items.codes, minlength=2))[-2])
+    wanted = items_to_start(items, worthwhile)
     few = AdviceWarning(
         "few-items",
         f"{items.n_items} items, {second} of the second most frequent class, are too few to "
@@ -361,7 +367,9 @@ def _nothing_to_say(
         verdict=COLLECT_MORE,
         recommended=AS_IT_IS,
         call=recommended_call(AS_IT_IS, items, shift=None, classes_given=classes_given),
-        certainty=Certainty(State.OPEN, items_to_settle=items_to_start(items, worthwhile)),
+        certainty=Certainty(
+            State.OPEN, items_to_settle=wanted, for_second_class=is_for_second_class(items, wanted)
+        ),
         warnings=(few,) if unseen is None else (few, unseen),
         n_items=items.n_items,
         share=worthwhile,

@@ -97,6 +97,7 @@ def _verdict(advice: Advice) -> findings.Verdict:
     related = None if evidence is None else evidence.dependence
     return findings.Verdict(
         verdict=advice.verdict,
+        headline=said["headline"],
         meaning=said["meaning"],
         certainty=findings.Certainty(**said["certainty"]),
         reasons=said["reasons"],

@@ -8,10 +8,11 @@ import numpy as np
 
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis.measurements import Measurements
-from hetcal.diagnosis.sample_size import items_to_settle
+from hetcal.diagnosis.sample_size import is_for_second_class, items_to_settle
 from hetcal.diagnosis.splits import nested_parts
 from hetcal.diagnosis.verdicts import LEVEL, State, state_of
 from hetcal.heterogeneity.detectable import detectable_size
+from hetcal.heterogeneity.feature_columns import FeatureColumns
 
 _SIMULATED_ITEMS = 2000  # what can be found falls like 1/n, so that more need no simulation
 
@@ -36,7 +37,11 @@ class Certainty:
         The same as a share of the Brier score that the better of a global map and none leaves.
     items_to_settle : int or None
         About how many items would settle what is open, at most a million; None where nothing is
-        open, or where a warning must be settled first.
+        open, where a warning must be settled first, or where no number would: the features show
+        nothing that the probabilities do not.
+    for_second_class : bool
+        Whether so many are asked for only so that 50 of the second most frequent class are among
+        them.
     """
 
     state: State
@@ -44,6 +49,7 @@ class Certainty:
     detectable: float = float("nan")
     detectable_share: float = float("nan")
     items_to_settle: int | None = None
+    for_second_class: bool = False
 
 
 def simulated_detectable(items: CalibrationSet, random_state: int) -> float:
@@ -55,6 +61,10 @@ def simulated_detectable(items: CalibrationSet, random_state: int) -> float:
         part = items.take(rows)
     size = detectable_size(part, level=LEVEL, random_state=random_state)
     return size * part.n_items / n
+
+
+def _more_would_help(items: CalibrationSet) -> bool:
+    return FeatureColumns.read(items.X).could_show_more_than(items.proba)
 
 
 def certainty_of(
@@ -70,9 +80,10 @@ def certainty_of(
     size = min(detectable, evidence.reference_brier)  # nothing can be larger
     if not void:
         state = state_of(evidence.local_p_value, evidence.local_gain, size, matters)
-    if state is State.OPEN and not void:
+    if state is State.OPEN and not void and _more_would_help(items):
         # What was found, less its error, if that is more than what must be seen anyway.
         target = max(matters, evidence.hh_local - evidence.hh_standard_error)
         wanted = items_to_settle(items, size, target)
     share = detectable / max(evidence.reference_brier, np.finfo(float).tiny)
-    return Certainty(state, evidence.local_p_value, detectable, share, wanted)
+    rare = wanted is not None and is_for_second_class(items, wanted)
+    return Certainty(state, evidence.local_p_value, detectable, share, wanted, rare)

@@ -181,8 +181,9 @@ def check_dependence(found: Dependence | None) -> AdviceWarning | None:
         remedy = "Pass groups= with a column that says which rows are of one event or person"
     if found.lost > 0 and found.by_gain:
         seen = (
-            f"a forest improves the Brier score by {found.gain:+.3f} when it has seen such rows, "
-            f"and by {found.gain_apart:+.3f} when it has not, which is what new ones can expect"
+            f"a forest {_gains(found.gain)} in Brier score over the probabilities when it has seen "
+            f"such rows, and {_gains(found.gain_apart)} when it has not, which is what new ones "
+            "can expect"
         )
     else:
         seen = (
@@ -194,6 +195,10 @@ def check_dependence(found: Dependence | None) -> AdviceWarning | None:
         f"{rows}: {seen}. {remedy} and ask again; until then nothing is recommended.",
         voids=True,
     )
+
+
+def _gains(gain: float) -> str:
+    return f"{'loses' if gain < 0 else 'gains'} {abs(gain):.3f}"
 
 
 def check_errors(items: CalibrationSet) -> AdviceWarning | None:

@@ -65,9 +65,9 @@ class Certainty:
 class Verdict:
     """What to do now, how sure it is, the call and command to copy, and the numbers behind it.
 
-    ``void`` where a warning must be settled first; ``belong_together`` names columns whose equal
-    values belong together, where ``groups`` does not say so; ``command_title`` says what the
-    command is for.
+    ``void`` where a warning must be settled first; ``headline`` is the verdict, or then what the
+    warning asks for; ``belong_together`` names columns whose equal values belong together, where
+    ``groups`` does not say so; ``command_title`` says what the command is for.
     """
 
     verdict: str
@@ -75,6 +75,7 @@ class Verdict:
     certainty: Certainty
     reasons: list[str]
     call: str
+    headline: str = ""
     command: str | None = None
     command_title: str = "Do this"
     retraining_call: str | None = None
@@ -122,12 +123,16 @@ class Bin:
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability diagram: bins, and how many items fall into twenty equal steps."""
+    """A reliability diagram: bins, and how many items fall into twenty equal steps.
+
+    ``ece_debiased`` is the calibration error less what chance adds to it.
+    """
 
     name: str
     bins: list[Bin]
     counts: list[int]
     ece: float
+    ece_debiased: float | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal.diagnosis.measurements import Gain, Measurements
-from hetcal.diagnosis.sample_size import MOST_ITEMS
+from hetcal.diagnosis.sample_size import MOST_ITEMS, WANTED_OF_SECOND_CLASS
 from hetcal.diagnosis.verdicts import (
     AS_IT_IS,
     HYBRID,
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _RULES_SHOWN = 3
 
+# What to do first, by the code of the warning that voids the advice.
+_REMEDIES = {
+    "column-order": "check the order of the columns first",
+    "class-never-seen": "collect items of every class first",
+    "repeated-rows": "drop or group the repeated rows first",
+    "dependent-rows": "group the rows that belong together first",
+}
 _VOID = (
     "Settle the first warning before anything else: until then nothing is recommended, and the "
     "numbers are not to be relied on."
@@ -36,12 +43,16 @@ _RETRAIN = (
     "old model adds next to nothing to it: retrain when you can."
 )
 _FINER = "Smaller differences, and patterns finer than these, may be there."
+_BLIND = (
+    "every column of the features is constant, follows the probabilities, or is another for every "
+    "item. No number of items would settle it with these features; others may."
+)
 _BETTER_OF_BOTH = "the better of that map and the probabilities as they are"
 
 
 def report(advice: Advice) -> str:
     """Return the advice as plain text: two answers, what to type, and the numbers last."""
-    parts = [f"Verdict: {advice.verdict}", *_wrapped(what_to_do(advice))]
+    parts = [f"Verdict: {headline(advice)}", *_wrapped(what_to_do(advice))]
     if advice.warnings:
         parts += ["", "Warnings:"]
         for warning in advice.warnings:
@@ -59,6 +70,12 @@ def report(advice: Advice) -> str:
     return "\n".join(parts)
 
 
+def headline(advice: Advice) -> str:
+    """Return the verdict, or where a warning voids it what to do first."""
+    first = next((warning.code for warning in advice.warnings if warning.voids), None)
+    return advice.verdict if first is None else _REMEDIES[first]
+
+
 def table(advice: Advice) -> pd.DataFrame:
     """Return one row per number of the evidence."""
     columns = ["value", "low", "high", "p_value", "meaning"]
@@ -72,6 +89,7 @@ def as_dict(advice: Advice) -> dict[str, Any]:
     shift, gain, sure = advice.prior_shift, advice.expected_gain, advice.certainty
     return {
         "verdict": advice.verdict,
+        "headline": headline(advice),
         "meaning": what_to_do(advice),
         "recommended": advice.recommended,
         "call": advice.call,
@@ -171,6 +189,8 @@ def how_sure(advice: Advice) -> str:
             f"{_share(sure.detectable_share)} of the Brier score, a step or trend in one column or "
             f"a corner of two, would have been found with 80 % probability. {_FINER}"
         )
+    if sure.items_to_settle is None:
+        return f"{_found(advice)} (p {_p(sure.p_value)}), but hardly anything could be: {_BLIND}"
     return f"{_open(advice, e)} {_more_items(advice)}"
 
 
@@ -195,7 +215,7 @@ def _open(advice: Advice, e: Measurements) -> str:
         return (
             f"The signs disagree: the hybrid seems to gain, but the test finds nothing ({tested})."
         )
-    found = "Nothing hidden was found" if sure.p_value > 2 * LEVEL else "Something may be hidden"
+    found = _found(advice)
     if not np.isfinite(sure.detectable):
         return f"{found} ({tested}), but in {advice.n_items:,} items hardly anything could be."
     return (
@@ -204,10 +224,18 @@ def _open(advice: Advice, e: Measurements) -> str:
     )
 
 
+def _found(advice: Advice) -> str:
+    unlikely = advice.certainty.p_value > 2 * LEVEL
+    return "Nothing hidden was found" if unlikely else "Something may be hidden"
+
+
 def _more_items(advice: Advice) -> str:
     wanted = advice.certainty.items_to_settle or 0
     or_more = " or more" if wanted >= MOST_ITEMS else ""
-    return f"About {wanted:,} items{or_more} would settle it."
+    rare = ""
+    if advice.certainty.for_second_class:
+        rare = f": {WANTED_OF_SECOND_CLASS} of the second most frequent class are among so many"
+    return f"About {wanted:,} items{or_more} would settle it{rare}."
 
 
 # -- the numbers -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hetcal.data import CalibrationSet
 # Items times the detectable share of the Brier score: what simulation gives for two classes and
 # some ten columns. Used where there are too few items to simulate anything.
 _USUAL = 35.0
-_WANTED_OF_SECOND_CLASS = 50
+WANTED_OF_SECOND_CLASS = 50
 # Where a model is hardly ever wrong, no number that anybody could collect would settle it.
 MOST_ITEMS = 1_000_000
 
@@ -48,9 +48,19 @@ def items_to_start(items: CalibrationSet, share: float) -> int:
 
 def _asked_for(items: CalibrationSet, wanted: float) -> int:
     """Return the number, or as many as hold enough of the second most frequent class."""
+    wanted = min(max(_for_second_class(items), wanted), MOST_ITEMS)
+    return _rounded(max(wanted, 1.1 * items.n_items))
+
+
+def is_for_second_class(items: CalibrationSet, number: int) -> bool:
+    """Return whether so many items are asked for only to hold enough of the second class."""
+    rare = _for_second_class(items)
+    return rare > 1.1 * items.n_items and number <= _rounded(rare)
+
+
+def _for_second_class(items: CalibrationSet) -> float:
     second = max(int(np.sort(np.bincount(items.codes, minlength=2))[-2]), 1)
-    rare = _WANTED_OF_SECOND_CLASS * items.n_items / second
-    return _rounded(max(min(max(rare, wanted), MOST_ITEMS), 1.1 * items.n_items))
+    return WANTED_OF_SECOND_CLASS * items.n_items / second
 
 
 def _rounded(number: float) -> int:

@@ -85,8 +85,8 @@ def reliability(items: CalibrationSet, Q: Matrix, rows: NDArray, name: str) -> f
     table = reliability_bins(said, happened, place, scored)
     bins = [findings.read(findings.Bin, r) for r in _records(table)]
     counts = np.histogram(said, np.linspace(0, 1, _N_COUNTS + 1))[0]
-    ece = value_of(ece_statistic(scored), scored)
-    return findings.Reliability(name, bins, counts.tolist(), ece)
+    ece, debiased = (value_of(ece_statistic(scored, debias=d), scored) for d in (False, True))
+    return findings.Reliability(name, bins, counts.tolist(), ece, debiased)
 
 
 def hidden(evidence: Measurements, items: CalibrationSet) -> findings.Hidden:

@@ -113,7 +113,9 @@ def state_of(p_value: float, local_gain: Gain, detectable: float, matters: float
     return State.NOT_FOUND if detectable <= matters and local_gain.low <= 0 else State.OPEN
 
 
-def decide(action: str, state: State, *, retraining_wins: bool) -> str:
+def decide(
+    action: str, state: State, *, retraining_wins: bool, more_would_help: bool = True
+) -> str:
     """Return the verdict: what to do now, in a word.
 
     Parameters
@@ -124,6 +126,8 @@ def decide(action: str, state: State, *, retraining_wins: bool) -> str:
     retraining_wins : bool
         Whether a model trained on the calibration items alone beats the global map, and the
         classifier's probabilities add next to nothing to the features.
+    more_would_help : bool, default=True
+        Whether more items of the same features could settle what is open.
 
     Examples
     --------
@@ -135,5 +139,6 @@ def decide(action: str, state: State, *, retraining_wins: bool) -> str:
     if retraining_wins:
         return RETRAIN
     if action == AS_IT_IS:
-        return LEAVE_IT if state is State.NOT_FOUND else COLLECT_MORE
+        settled = state is State.NOT_FOUND or (state is State.OPEN and not more_would_help)
+        return LEAVE_IT if settled else COLLECT_MORE
     return GO_LOCAL if action == HYBRID else GLOBAL_IS_ENOUGH

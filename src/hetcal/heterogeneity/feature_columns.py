@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 
+from hetcal._typing import Matrix
 from hetcal._validation.containers import as_frame, masked_as_missing, number_of_rows
 from hetcal._validation.features import check_finite_numeric, refuse_empty
 from hetcal.heterogeneity.conditions import short
@@ -116,6 +117,18 @@ class FeatureColumns:
             or any(len(category.levels) > 1 for category in self.categories)
         )
 
+    def could_show_more_than(self, P: Matrix) -> bool:
+        """Return whether items of equal probabilities could differ in a way that recurs.
+
+        They cannot where every column is constant, rises or falls with the probability of a class,
+        or is a category of its own for every item.
+        """
+        return (
+            self.missing.shape[1] > 0
+            or any(_recurs(category) for category in self.categories)
+            or not all(any(_follows(x, p) for p in P.T) for x in self.ranks.T)
+        )
+
     def normal_scores(self) -> Floats:
         """Return the ranks as quantiles of the normal distribution: heavy tails do no harm."""
         n = max(len(self.ranks), 1)
@@ -211,6 +224,20 @@ def _projections(X: Any) -> list[tuple[str, NDArray]]:
     return [
         (f"projection {j + 1} of all columns", column) for j, column in enumerate((X @ signs).T)
     ]
+
+
+def _recurs(category: Category) -> bool:
+    """Return whether a category has several levels, and one of them on several items."""
+    counts = np.unique(category.codes, return_counts=True)[1]
+    return len(counts) > 1 and bool(counts.max() > 1)
+
+
+def _follows(x: NDArray, p: NDArray) -> bool:
+    """Return whether x is a rising or a falling function of p."""
+    order = np.argsort(p, kind="stable")
+    steps = np.diff(x[order])
+    is_function = not steps[np.diff(p[order]) == 0].any()
+    return is_function and bool((steps >= 0).all() or (steps <= 0).all())
 
 
 def _mid_ranks(column: NDArray, absent: NDArray[np.bool_]) -> tuple[Floats, int]:

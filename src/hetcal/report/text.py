@@ -8,6 +8,7 @@ from hetcal.diagnosis.render import wrapped
 from hetcal.report import model
 
 _MOST_GROUPS = 5
+_IN_PYTHON = "No command trains a model; code for Python is in the report and in --json."
 
 
 def text(report: model.Report, *, width: int = 80) -> str:
@@ -28,7 +29,7 @@ def verdict_lines(r: model.Report, width: int = 80) -> list[str]:
     """Return what to do now, what may mislead, how sure it is, and what to type."""
     v = r.verdict
     return [
-        f"Verdict: {v.verdict}",
+        f"Verdict: {v.headline or v.verdict}",
         *_wrapped(v.meaning, width, "  "),
         *warning_lines(r, width),
         "",
@@ -42,7 +43,7 @@ def _to_type(v: findings.Verdict) -> list[str]:
     """Return the commands, or where there are none the code."""
     blocks = {"Do this": v.call, "To retrain": v.retraining_call}
     if v.command is not None:
-        blocks = {v.command_title: v.command}
+        blocks = {v.command_title: v.command, "To retrain": v.retraining_call and _IN_PYTHON}
     lines: list[str] = []
     for title, block in blocks.items():
         if block is not None:
@@ -68,7 +69,7 @@ def comparison_lines(r: model.Report) -> list[str]:
     return [*lines, "> recommended   * within one standard error of the best"]
 
 
-def _method_lines(methods: list[findings.MethodRow], recommended: str) -> list[str]:
+def _method_lines(methods: list[findings.MethodRow], recommended: str | None) -> list[str]:
     lines = [f"{'method':<28}{'Brier':>8} {'±':>7}  {'log loss':>8}  {'ECE':>6}  {'accuracy':>8}"]
     for row in methods:
         s = row.scores
@@ -102,7 +103,11 @@ def test_lines(r: model.Report) -> list[str]:
     if not r.test:
         return []
     title = f"On {r.data.n_test_scored:,} labelled rows of the test table (nothing learned from)"
-    return ["", f"{title}:", *_method_lines(r.test, r.verdict.recommended)]
+    return [
+        "",
+        f"{title}:",
+        *_method_lines(r.test, None if r.verdict.void else r.verdict.recommended),
+    ]
 
 
 def support_lines(r: model.Report) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hetcal.diagnosis import findings
 from hetcal.report import model
-from hetcal.report.html.filters import percent, thousands
+from hetcal.report.html.filters import p_value, percent, thousands
 
 # A range is called wrong beyond three standard errors, not two: a dozen ranges are looked at.
 _CLEARLY = 1.5
+_LEVEL = 0.05  # of the test that the probabilities are right on average
 
 
 def summary(report: model.Report) -> dict[str, str]:
@@ -21,7 +22,7 @@ def summary(report: model.Report) -> dict[str, str]:
 
 def _how_far_off(r: model.Report) -> str:
     before = r.reliability[0]
-    average = f"On average the probabilities are off by {100 * before.ece:.1f} percentage points"
+    average = _on_average(r)
     wrong = [b for b in before.bins if _is_off(b)]
     if not wrong:
         return f"{average}; in no range of values are they clearly wrong."
@@ -30,6 +31,22 @@ def _how_far_off(r: model.Report) -> str:
     return (
         f"{average}. Furthest off: of {thousands(worst.count)} items with a probability of about "
         f"{percent(worst.predicted)}, {percent(worst.observed)} were {event}."
+    )
+
+
+def _on_average(r: model.Report) -> str:
+    before = r.reliability[0]
+    p = next((f.p_value for f in r.verdict.evidence if f.name == "global_gain"), None)
+    if p is None or p <= _LEVEL:
+        error, beyond = before.ece_debiased, " beyond chance"
+        if error is None:  # a report of an older version
+            error, beyond = before.ece, ""
+        points = f"{100 * error:.1f} percentage points"
+        return f"On average the probabilities are off by about {points}{beyond}"
+    # The average of distances in small bins is above 0 also where every probability is right.
+    return (
+        f"Probabilities and observed frequencies differ by {100 * before.ece:.1f} percentage "
+        f"points on average, which may be chance ({p_value(p)})"
     )
 
 
