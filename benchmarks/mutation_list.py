@@ -325,14 +325,14 @@ _NUMBERS = [
     ),
     _bug(
         "number: enough of the most frequent class",
-        "_asked_for",
+        "_for_second_class",
         "[-2]",
         "[-1]",
         "test_enough_items_hold_enough_of_the_second_most_frequent_class",
     ),
     _bug(
         "number: enough of the rarest class",
-        "_asked_for",
+        "_for_second_class",
         "[-2]",
         "[0]",
         "test_enough_items_hold_enough_of_the_second_most_frequent_class",

@@ -250,7 +250,7 @@ def test_bad_methods():
         evaluate(y, {})
     with pytest.raises(ValueError, match="baseline must name one of"):
         evaluate(y, {"a": p}, baseline="b")
-    with pytest.raises(ValueError, match="y_proba has 199"):
+    with pytest.raises(ValueError, match=r"y_proba\['b'\] has 199"):
         evaluate(y, {"a": p, "b": p[:-1]})
 
 

@@ -94,7 +94,8 @@ def size_along(
     freedom = max((length - found) / noise, 1.0)
     low = noise * _least_excess(found / noise + freedom, freedom, level)
     both = 2.0 if residuals.shape[1] == 1 else 1.0
-    return both * low / weight.sum(), both * max(found, 0.0) / weight.sum()
+    total = float(weight.sum())
+    return both * low / total, both * max(found, 0.0) / total
 
 
 def _least_excess(value: float, freedom: float, level: float) -> float:
