@@ -22,6 +22,20 @@ def call(*arguments: str) -> int:
     return ended.value.code or 0
 
 
+def in_new_process(code: str, *options: str) -> str:
+    """Run the code where nothing is loaded yet, and return what it wrote to stderr."""
+    done = subprocess.run(
+        [sys.executable, *options, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
 def test_show_versions_is_what_python_prints(capsys):
     assert call("--show-versions") == 0
     shown = capsys.readouterr().out
@@ -104,15 +118,7 @@ except SystemExit as ended:
     heavy = {"sklearn", "pandas", "scipy", "matplotlib"} & set(sys.modules)
     assert ended.code in (None, 0) and not heavy, heavy
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        env=os.environ,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    in_new_process(code, "-W", "error")
 
 
 def test_nobody_waits_for_calibrators_to_hear_of_a_typing_error(folder):
@@ -130,16 +136,7 @@ for arguments, expected in (
         assert (ended.code or 0) == expected, arguments
     assert "sklearn" not in sys.modules, arguments
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=os.environ,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Did you mean 'outcome'?" in done.stderr
+    assert "Did you mean 'outcome'?" in in_new_process(code)
 
 
 @pytest.mark.skipif(native() is None, reason="scikit-learn does what the core does not")
@@ -163,15 +160,7 @@ import scipy.stats._stats_py
 from scipy.stats import mode
 assert sys.modules["scipy.stats"].mode is mode is scipy.stats.mode
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        env=os.environ,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    in_new_process(code, "-W", "error")
 
 
 def test_python_m_hetcal(monkeypatch, capsys):

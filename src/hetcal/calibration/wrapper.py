@@ -286,12 +286,6 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         features, output = self._new_items(X)
         return self.calibrator_.predict_interval(features, **output, **options)
 
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return who gets which metadata: this estimator itself and the classifier's ``fit``."""
-        fits = MethodMapping().add(caller="fit", callee="fit")
-        router = MetadataRouter(owner=self).add_self_request(self)
-        return router.add(estimator=self._make_estimator(), method_mapping=fits)
-
     @available_if(_calibrator_has("predict_smoothed_interval"))
     @on_snapshot
     def predict_smoothed_interval(self, X: Any, **options: Any) -> Any:
@@ -305,6 +299,12 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         """Return the Venn-Abers pair of E[y | q], of items predicted alike; as the calibrator's."""
         features, output = self._new_items(X)
         return self.calibrator_.predict_venn_abers_pair(features, **output, **options)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return who gets which metadata: this estimator itself and the classifier's ``fit``."""
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self._make_estimator(), method_mapping=fits)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
