@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from types import SimpleNamespace
 
@@ -64,19 +65,56 @@ def place(tmp_path_factory):
     return SimpleNamespace(folder=folder, model=model, table=folder / "table", expected=expected)
 
 
-@pytest.fixture(scope="session")
-def client():
-    """Return the client of two worker processes that are restarted when they die."""
-    import distributed
+class Cluster:
+    """Two worker processes that are restarted when they die, replaced as a whole where that fails.
 
-    with (
-        distributed.LocalCluster(
+    Of two workers that are killed at once, `distributed` sometimes closes one for good while it
+    restarts it.
+    """
+
+    def __init__(self) -> None:
+        self._open = contextlib.ExitStack()
+        self._client = None
+
+    def start(self):
+        """Return the client of a new cluster."""
+        import distributed
+
+        self._client = None
+        self._open.close()
+        cluster = distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
             processes=True,
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as found,
-    ):
-        yield found
+        )
+        self._open.enter_context(cluster)
+        self._client = self._open.enter_context(distributed.Client(cluster, set_as_default=False))
+        return self._client
+
+    def client(self):
+        """Return a client with two workers that run."""
+        if self._client is None:
+            return self.start()
+        try:
+            self._client.wait_for_workers(2, timeout=20)
+        except TimeoutError:
+            return self.start()
+        return self._client
+
+    def close(self) -> None:
+        self._open.close()
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    found = Cluster()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def client(cluster):
+    """Return the client of two workers that are restarted when they die."""
+    return cluster.client()

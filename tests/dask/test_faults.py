@@ -57,7 +57,6 @@ def test_a_worker_killed_while_it_writes_a_part(client, place, tmp_path, monkeyp
 
 def test_all_workers_killed_at_once(client, place, tmp_path):
     """Nobody has the model any more but the scheduler."""
-    client.wait_for_workers(2, timeout=60)
     victims = []
 
     def kill(done, rows):
@@ -70,7 +69,6 @@ def test_all_workers_killed_at_once(client, place, tmp_path):
     apply_parquet(place.model, place.table, out, client=client, part_rows=100, progress=kill)
     assert len(victims) == 2
     assert_all_rows_once(out, place)
-    client.wait_for_workers(2, timeout=60)
 
 
 def test_two_attempts_at_one_part_leave_one(place, tmp_path):
@@ -171,8 +169,6 @@ def test_a_scheduler_that_is_not_there(place, tmp_path):
 
 
 def test_a_worker_without_hetcal_or_with_another_one(client):
-    client.wait_for_workers(2, timeout=60)
-
     # Defined here, so that they travel by value to the workers.
     def hide():
         sys.hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if "hetcal" in name}
@@ -230,7 +226,6 @@ def test_nothing_is_left_when_one_part_fails_while_another_is_written(
                         (folder / f"more-{time.monotonic_ns()}").touch()
                 (marks / "late").touch()
 
-    client.wait_for_workers(2, timeout=60)
     monkeypatch.setattr(dask_apply, "BatchCalibrator", OneFails)
     with pytest.raises(ValueError, match="a defect in this part"):
         apply_parquet(place.model, place.table, parts / "out", client=client)
