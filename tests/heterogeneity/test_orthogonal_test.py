@@ -310,7 +310,7 @@ def test_learners_must_be_known():
         heterogeneity_test(None, y, y_proba=P)
 
 
-@pytest.mark.parametrize("learner", ["linear", "boosting"])
+@pytest.mark.parametrize("learner", ["linear", "boosting", "forest"])
 def test_an_items_own_label_does_not_reach_its_direction(learner):
     X, y, P, _ = hidden(lambda X: X[:, 1], n=150, d=3)
 

@@ -39,14 +39,15 @@ def test_nothing_above_its_mean_gives_no_bound():
     assert _least_excess(10.0, 10.0, 0.05) == 0.0
 
 
-def out_of_fold(X, y, p, seed):
-    """Residuals, and their prediction by blocks."""
+def out_of_fold(X, y, p, seed, *, single=True):
+    """Residuals, and their prediction by blocks and, unless told otherwise, single directions."""
     items = CalibrationSet.check(X, y, y_proba=np.column_stack([1 - p, p]), caller="test")
     fit, odds = fit_global(items), log_odds(items.scores.log_proba)
     dictionary = Dictionary(FeatureColumns.read(X), odds, fit.space.share_left)
     folds = Folds.make(len(y), 5, seed=seed)
     residuals, weight = fit.residuals[:, 1:], fit.space.weight
-    task = Task(residuals, folds, weight, dictionary, odds, fit.space, [])
+    every = [np.arange(len(dictionary) if single else 0)] * len(folds)
+    task = Task(residuals, folds, weight, dictionary, odds, fit.space, every)
     return residuals, fit.space.residual(block_directions(task)), weight
 
 
@@ -64,3 +65,16 @@ def test_blocks_find_all_of_it_without_bias_and_nothing_in_noise():
         noise.append(2 * np.mean(residuals * direction) / truth)
     assert 0.75 < np.mean(hidden) < 1.15
     assert abs(np.mean(noise)) < 0.1
+
+
+def test_a_single_direction_finds_what_no_smooth_block_holds():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 4))
+    p = 1 / (1 + np.exp(-X[:, 0]))
+    rare = X[:, 1] > np.quantile(X[:, 1], 0.97)
+    q = p - 0.9 * p * rare
+    y = (rng.random(len(X)) < q).astype(int)
+    found = [
+        size_along(*out_of_fold(X, y, p, 0, single=single), None)[1] for single in (True, False)
+    ]
+    assert found[0] > 1.3 * found[1]

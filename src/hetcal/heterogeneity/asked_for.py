@@ -10,7 +10,7 @@ import pandas as pd
 
 from hetcal._validation.containers import as_frame
 from hetcal.data import CalibrationSet
-from hetcal.heterogeneity.residual_learners import LEARNERS, Learner, regressor_learner
+from hetcal.heterogeneity.residual_learners import LEARNERS, USUAL, Learner, regressor_learner
 
 
 def columns_asked_for(calibration: CalibrationSet, by: Any) -> Any:
@@ -41,7 +41,7 @@ def learners_asked_for(asked: str | Sequence[Any]) -> dict[str, Learner]:
     """Return the learners by name."""
     if isinstance(asked, str):
         if asked == "auto":
-            return dict(LEARNERS)
+            return {name: LEARNERS[name] for name in USUAL}
         asked = [asked]
     found: dict[str, Learner] = {}
     for learner in asked:

@@ -7,10 +7,13 @@ For a fixed space V of functions, the least-squares prediction d of a fold's res
 There is no division by :math:`|d|^2`, which holds the noise of d besides its signal: not knowing
 the direction costs variance, but no part of the estimate. A block that was chosen for its noise on
 the other folds adds nothing on average, since the fold's own residuals had no part in the choice.
+A direction of the dictionary that stands out on the other folds is a block of one function: a
+threshold far out or a sign of a product needs many cosines.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
@@ -187,13 +190,28 @@ class _Search:
             for start, block, level in zip(starts, blocks, levels, strict=True)
             for part in block.parts
         ]
-        Z = np.hstack(values)
+        single, of_fold = self._single_directions(sum(part.shape[1] for part in values))
+        Z = np.hstack([*values, single])
         moments = self.moments(Z)
         found = np.zeros_like(self.task.residuals)
         for j, rows in enumerate(np.split(np.arange(len(Z)), self.ends[:-1])):
-            chosen, coefficients = self._choose(moments.of_fold(j), parts)
+            chosen, coefficients = self._choose(moments.of_fold(j), parts + of_fold[j])
             found[self.order[rows]] = Z[rows][:, chosen] @ coefficients
         return found
+
+    def _single_directions(self, start: int) -> tuple[Floats, list[list[tuple[Rows, float]]]]:
+        """Return the directions that stand out on the others of any fold, and each fold's own."""
+        task = self.task
+        which = np.unique(np.concatenate(task.candidates))
+        values = task.dictionary.values(slice(None), which) * self.spread
+        free = task.space.residual(values)[self.order].astype(np.float32)
+        kinds = [direction.kind for direction in task.dictionary.directions]
+        among = Counter(kinds)
+        level = {k: _LEVEL / among[kinds[k]] for k in which.tolist()}
+        return free, [
+            [(np.array([start + np.searchsorted(which, k)]), level[k]) for k in own.tolist()]
+            for own in task.candidates
+        ]
 
     def _choose(self, moments: _Moments, parts: list[tuple[Rows, float]]) -> tuple[Rows, Matrix]:
         """Add the part of a block that is surest while one is, for all classes or a contrast."""

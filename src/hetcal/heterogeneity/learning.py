@@ -36,6 +36,7 @@ from hetcal.heterogeneity.score_test import (
 from hetcal.metrics.standard_errors import mean_and_error
 
 _FOLDS, _FOLDS_OF_MANY, _MANY_ITEMS = 5, 3, 20_000
+_FOLDS_OF_SIZE = 10
 SHARE_OF_DICTIONARY = 0.8  # of the level; learners share the rest
 # Every pair of folds teaches both ways, which doubles the variance of a linear learner's statistic;
 # of trees, averaged over splits, the standard deviation is 1.1 to 1.3 over the developing nulls.
@@ -83,8 +84,8 @@ class Learning:
         if not self.learners:
             return 0.0, 0.0
         items, space = self.items, self.fit.space
-        folds = Folds.make(items.n_items, _FOLDS, seed=[seed, 4], groups=items.groups)
-        task = Task(self.residuals, folds, space.weight, self.dictionary, self.odds, space, [])
+        folds = Folds.make(items.n_items, _FOLDS_OF_SIZE, seed=[seed, 4], groups=items.groups)
+        (task,) = self._tasks_on([folds])
         direction = space.residual(block_directions(task))
         return size_along(self.residuals, direction, space.weight, items.groups, alpha)
 
@@ -97,6 +98,10 @@ class Learning:
             Folds.make(n, n_folds, seed=[seed, 2, repeat], groups=self.items.groups)
             for repeat in range(repeats)
         ]
+        return self._tasks_on(splits)
+
+    def _tasks_on(self, splits: list[Folds]) -> list[Task]:
+        """Return the task on each of some splits."""
         sums = scores_by_fold(self.scores, self.fit, self.dictionary, self.residuals, splits)
         return [
             Task(

@@ -61,8 +61,9 @@ def heterogeneity_test(
     by : str, list of str, or table, optional
         Columns of X, or other columns of the same items, that are asked about in particular.
     learners : "auto" or list, default="auto"
-        Learners of residuals: names (``"linear"``, ``"greedy"``, ``"boosting"``) and scikit-learn
-        regressors. An empty list leaves the dictionary of directions alone.
+        Learners of residuals: names (``"linear"``, ``"greedy"``, ``"boosting"``, ``"forest"``) and
+        scikit-learn regressors. ``"auto"`` means the first three; an empty list leaves the
+        dictionary of directions alone.
     alpha : float, default=0.05
         Level of the test and of the bound.
     random_state : int, RandomState or None, default=0

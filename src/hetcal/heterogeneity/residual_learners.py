@@ -21,7 +21,10 @@ from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import Folds, out_of_sample
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.functions_of_p import FunctionsOfP
+from hetcal.kernels.binned_features import bin_features
 from hetcal.kernels.boosting import boosted_residuals
+from hetcal.kernels.forest_binned import BinnedForest
+from hetcal.kernels.forest_vote import apply, indicator
 
 Floats = NDArray[np.float32]
 
@@ -31,6 +34,7 @@ _MOST_LINEAR = 400
 _MOST_BOOSTED = 4  # classes that trees are grown for: those with most to explain
 _ROUNDS, _RATE, _MANY_ITEMS = 70, 0.08, 2000
 _STEPS, _LEAST_Z = 6, 3.0
+_TREES, _LEAST_LEAF = 60, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +195,24 @@ def boosted_directions(task: Task) -> Matrix:
     return found
 
 
+def forest_directions(task: Task) -> Matrix:
+    """Predict by a forest of deep trees, grown for all classes together."""
+    Z, R = task.tree_features(), task.residuals
+    grower = BinnedForest(_TREES, max_features=1 / 3, min_samples_leaf=_LEAST_LEAF)
+
+    def learn(train: Rows) -> Callable[[Rows], Matrix]:
+        residuals = task.residuals_of(train)
+        forest = grower.fit_values(bin_features(Z[train]), residuals, weight=task.weight[train])
+        inside = indicator(apply(forest, Z[train]), forest.n_leaves)
+        mass = inside.T @ task.weight[train]
+        means = (inside.T @ (task.weight[train, None] * residuals)) / np.maximum(mass, 1e-12)[
+            :, None
+        ]
+        return lambda test: indicator(apply(forest, Z[test]), forest.n_leaves) @ means / _TREES
+
+    return out_of_sample(learn, task.folds, len(R))
+
+
 def regressor_learner(regressor: Any) -> Learner:
     """Return the learner that fits copies of a scikit-learn regressor."""
     return partial(_regressor_directions, regressor)
@@ -212,7 +234,10 @@ LEARNERS: Mapping[str, Learner] = {
     "linear": linear_directions,
     "greedy": greedy_directions,
     "boosting": boosted_directions,
+    "forest": forest_directions,
 }
+#: Those of `learners="auto"`: a forest finds little that boosting does not.
+USUAL = ("linear", "greedy", "boosting")
 #: The dictionary looks for what these find without holding anything out: no test of their own.
 WITHOUT_TEST = ("linear", "greedy")
 
