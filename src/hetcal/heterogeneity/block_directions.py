@@ -46,7 +46,7 @@ def block_directions(task: Task) -> Matrix:
     return search.predict([blocks[k] for k in kept], [levels[k] for k in kept])
 
 
-def surely_there(signal: Matrix, noise: Matrix, freedom: float, quantile: float) -> Matrix:
+def surely_there(signal: Matrix, noise: Matrix, freedom: float, quantile: float | Vector) -> Matrix:
     """Return the least squared length that explains an estimate ``signal`` of it.
 
     The estimate has the variance ``2 freedom noise^2 + 4 length noise``, by which it may exceed
@@ -77,8 +77,9 @@ class _Moments:
     moment: Matrix
 
     def of(self, part: Rows) -> _Moments:
-        """Return those of some functions."""
-        return _Moments(self.gram[..., part[:, None], part], self.moment[..., part, :])
+        """Return those of some functions, or (P, m) those of several parts."""
+        gram = self.gram[..., part[..., :, None], part[..., None, :]]
+        return _Moments(gram, self.moment[..., part, :])
 
     def of_fold(self, j: int) -> _Moments:
         """Return those outside one fold."""
@@ -109,7 +110,9 @@ def _ridged(gram: Matrix) -> Matrix:
     return gram + (_RIDGE * size + 1e-12) * np.eye(m)
 
 
-def _best_contrast(moments: _Moments, noise: Matrix, level: float) -> tuple[Vector, Matrix]:
+def _best_contrast(
+    moments: _Moments, noise: Matrix, quantile: float | Vector
+) -> tuple[Vector, Matrix]:
     """Return the size that is sure along the best contrast of the classes, and the contrast."""
     m, others = moments.gram.shape[-1], len(noise) - 1
     size, vectors = np.linalg.eigh(moments.squares() - m * noise)
@@ -117,15 +120,15 @@ def _best_contrast(moments: _Moments, noise: Matrix, level: float) -> tuple[Vect
     own = ((contrast @ noise) * contrast).sum(axis=-1)
     # The choice of the contrast has as many degrees of freedom as there are others.
     signal = size[..., -1] - others * own
-    return surely_there(signal, own, m + others, _quantile(level, m)), contrast
+    return surely_there(signal, own, m + others, quantile), contrast
 
 
-def _all_classes(moments: _Moments, noise: Matrix, level: float) -> Vector:
+def _all_classes(moments: _Moments, noise: Matrix, quantile: float | Vector) -> Vector:
     """Return the size that is sure over all classes."""
     m, total = moments.gram.shape[-1], np.trace(noise)
     scale = (noise**2).sum() / total
     signal = np.trace(moments.squares(), axis1=-2, axis2=-1) - m * total
-    return surely_there(signal, scale, m * total / scale, _quantile(level, m))
+    return surely_there(signal, scale, m * total / scale, quantile)
 
 
 def _spread(odds: Matrix) -> Floats:
@@ -173,29 +176,32 @@ class _Search:
     def best_score(self, block: Block, level: float) -> float:
         """Return the largest size that the others of any fold are sure of."""
         moments = self.moments(self.values(block))
-        return max(float(self._score(moments.of(part), level).max()) for part in block.parts)
+        return max(
+            float(self._score(moments.of(part), _quantile(level, len(part))).max())
+            for part in block.parts
+        )
 
-    def _score(self, moments: _Moments, level: float) -> Vector:
-        score = _all_classes(moments, self.noise, level)
+    def _score(self, moments: _Moments, quantile: float) -> Vector:
+        score = _all_classes(moments, self.noise, quantile)
         if len(self.noise) == 1:
             return score
-        return np.maximum(score, _best_contrast(moments, self.noise, level)[0])
+        return np.maximum(score, _best_contrast(moments, self.noise, quantile)[0])
 
     def predict(self, blocks: list[Block], levels: list[float]) -> Matrix:
         """Choose blocks for each fold, and predict it by least squares on them."""
         values = [self.values(block) for block in blocks]
-        starts = np.cumsum([0] + [part.shape[1] for part in values])[:-1]
+        starts = np.cumsum([0] + [part.shape[1] for part in values])
         parts = [
             (start + part, level)
-            for start, block, level in zip(starts, blocks, levels, strict=True)
+            for start, block, level in zip(starts[:-1], blocks, levels, strict=True)
             for part in block.parts
         ]
-        single, of_fold = self._single_directions(sum(part.shape[1] for part in values))
+        single, of_fold = self._single_directions(int(starts[-1]))
         Z = np.hstack([*values, single])
         moments = self.moments(Z)
         found = np.zeros_like(self.task.residuals)
         for j, rows in enumerate(np.split(np.arange(len(Z)), self.ends[:-1])):
-            chosen, coefficients = self._choose(moments.of_fold(j), parts + of_fold[j])
+            chosen, coefficients = self._choose(moments.of_fold(j), _by_size(parts + of_fold[j]))
             found[self.order[rows]] = Z[rows][:, chosen] @ coefficients
         return found
 
@@ -213,30 +219,66 @@ class _Search:
             for own in task.candidates
         ]
 
-    def _choose(self, moments: _Moments, parts: list[tuple[Rows, float]]) -> tuple[Rows, Matrix]:
+    def _choose(self, moments: _Moments, parts: list[_Parts]) -> tuple[Rows, Matrix]:
         """Add the part of a block that is surest while one is, for all classes or a contrast."""
-        best, chosen = self._pursue(moments, self.noise, parts)
+        best, chosen = _pursue(moments, self.noise, parts)
         if len(self.noise) == 1:
             return chosen, moments.of(chosen).coefficients()
-        alone = [_best_contrast(moments.of(part), self.noise, level) for part, level in parts]
-        score, contrast = max(alone, key=lambda item: float(item[0]))
+        score, contrast = _surest_contrast(moments, self.noise, parts)
         if score <= max(best, 0.0):
             return chosen, moments.of(chosen).coefficients()
         one = contrast[:, None]
-        _, chosen = self._pursue(moments.along(one), one.T @ self.noise @ one, parts)
+        _, chosen = _pursue(moments.along(one), one.T @ self.noise @ one, parts)
         return chosen, moments.of(chosen).along(one).coefficients() @ one.T
 
-    def _pursue(
-        self, moments: _Moments, noise: Matrix, parts: list[tuple[Rows, float]]
-    ) -> tuple[float, Rows]:
-        """Return the score of the first part, and the functions of all; the first in any case."""
-        chosen, first, left = _NONE, -np.inf, moments
-        for step in range(_STEPS):
-            scores = [float(_all_classes(left.of(part), noise, level)) for part, level in parts]
-            at = int(np.argmax(scores))
-            if step and scores[at] <= 0:
-                break
-            first = scores[at] if step == 0 else first
-            chosen = np.union1d(chosen, parts[at][0])
-            left = moments.less(chosen)
-        return first, chosen
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Parts of blocks with the same number of functions.
+
+    Attributes
+    ----------
+    functions : ndarray of shape (P, m)
+        Their numbers.
+    quantiles : ndarray of shape (P,)
+        What noise reaches at the part's own level.
+    """
+
+    functions: Rows
+    quantiles: Vector
+
+
+def _by_size(parts: list[tuple[Rows, float]]) -> list[_Parts]:
+    """Put parts of one size together: their scores are computed at once."""
+    sizes = sorted({len(part) for part, _ in parts})
+    found = []
+    for m in sizes:
+        same = [(part, _quantile(level, m)) for part, level in parts if len(part) == m]
+        found.append(_Parts(np.stack([part for part, _ in same]), np.array([q for _, q in same])))
+    return found
+
+
+def _pursue(moments: _Moments, noise: Matrix, parts: list[_Parts]) -> tuple[float, Rows]:
+    """Return the score of the first part, and the functions of all; the first in any case."""
+    chosen, first, left = _NONE, -np.inf, moments
+    for step in range(_STEPS):
+        scores = [_all_classes(left.of(same.functions), noise, same.quantiles) for same in parts]
+        size = int(np.argmax([part.max() for part in scores]))
+        at = int(scores[size].argmax())
+        if step and scores[size][at] <= 0:
+            break
+        first = float(scores[size][at]) if step == 0 else first
+        chosen = np.union1d(chosen, parts[size].functions[at])
+        left = moments.less(chosen)
+    return first, chosen
+
+
+def _surest_contrast(moments: _Moments, noise: Matrix, parts: list[_Parts]) -> tuple[float, Vector]:
+    """Return the largest size that is sure along a contrast of the classes, and the contrast."""
+    best, found = -np.inf, np.zeros(len(noise))
+    for same in parts:
+        scores, contrasts = _best_contrast(moments.of(same.functions), noise, same.quantiles)
+        at = int(scores.argmax())
+        if scores[at] > best:
+            best, found = float(scores[at]), contrasts[at]
+    return best, found
