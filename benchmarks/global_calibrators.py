@@ -260,13 +260,15 @@ def tried(run: Calibrate, P, y, P_new) -> tuple[np.ndarray | None, str]:
     return Q, ""
 
 
-def measure(cells, sizes, trials: range, out: Path | None) -> pd.DataFrame:
-    """Return one row per cell, size, trial, family and contestant."""
+def measure(cells, sizes, trials: range, out: Path | None, ours: bool) -> pd.DataFrame:
+    """Return one row per cell, size, trial, family and contestant, or hetcal's own alone."""
     records = []
     for cell, seed, (P, y, P_test, y_test) in pools(cells, trials):
         for n in sizes:
             for family, contestants in families().items():
                 for name, run in contestants.items():
+                    if ours and name != "hetcal":
+                        continue
                     begin = time.process_time()
                     Q, failure = tried(run, P[:n], y[:n], P_test)
                     if Q is None and not failure:
@@ -290,6 +292,10 @@ def measure(cells, sizes, trials: range, out: Path | None) -> pd.DataFrame:
             pd.DataFrame(records).to_csv(out, index=False)
         print(cell, seed, file=sys.stderr, flush=True)
     return pd.DataFrame(records)
+
+
+def read_scores(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path).fillna({"failure": ""})
 
 
 def compare(ours: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, float]:
@@ -399,6 +405,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+")
     parser.add_argument("--cells", nargs="*", help="only cells whose name contains one of these")
     parser.add_argument("--out", type=Path, help="write every single score to this csv file")
+    parser.add_argument("--rivals", type=Path, help="take their scores from such a file")
     parser.add_argument("--show", type=Path, help="summarise such a file and run nothing")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -410,7 +417,7 @@ def main() -> None:
         print(cost().round(3).to_string())
         return
     if options.show:
-        results = pd.read_csv(options.show, keep_default_na=True).fillna({"failure": ""})
+        results = read_scores(options.show)
     else:
         if not os.environ.get("HETCAL_DATA"):
             sys.exit("Set HETCAL_DATA to the folder with the paper's data sets.")
@@ -419,7 +426,10 @@ def main() -> None:
             cells = [c for c in cells if any(part in " ".join(c) for part in options.cells)]
         first = FIRST_TRIAL[options.part]
         trials = range(first, first + options.trials)
-        results = measure(cells, options.sizes or SIZES, trials, options.out)
+        kept = read_scores(options.rivals) if options.rivals else None
+        results = measure(cells, options.sizes or SIZES, trials, options.out, kept is not None)
+        if kept is not None:
+            results = pd.concat([results, kept[kept["method"] != "hetcal"]])
     table = summary(results)
     for classes, part in table.groupby("classes"):
         print(f"\n{classes} classes: ratios of hetcal's scores to the rival's, below 1 is better")

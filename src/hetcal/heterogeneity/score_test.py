@@ -342,9 +342,11 @@ def _sum_of_squares(seen: Vector, members: Floats) -> Tails | None:
     B = members.shape[1]
     squares = members.astype(np.float64) ** 2
     total = squares.sum(axis=0)
-    products = (members @ members.T / B).astype(np.float64) ** 2
-    np.fill_diagonal(products, 0.0)
-    between = 2 * (products.sum() - len(members) * (len(members) - 1) / B)
+    # Squared products of all pairs of scores add up to those of all pairs of draws.
+    short = members if len(members) <= B else members.T
+    products = float(((short @ short.T).astype(np.float64) ** 2).sum())
+    between = 2 * (products - (squares.sum(axis=1) ** 2).sum()) / B**2
+    between -= 2 * len(members) * (len(members) - 1) / B
     variance = max(squares.var(axis=1).sum() + between, 1e-3 * total.var()) + 1e-12
     log_p = _gamma(np.append(seen, total), total.mean(), variance)
     return log_p[: len(seen)], log_p[len(seen) :]
