@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 from tests.calibration.test_global import fitted, sample
 
 from hetcal.calibration import (
@@ -154,3 +154,20 @@ def test_atoms_whose_logarithms_differ_do_not_depend_on_the_order():
     one = atoms.fit(None, y, y_proba=P).predict_proba(y_proba=P)
     other = atoms.fit(None, y[::-1], y_proba=P[::-1]).predict_proba(y_proba=P)
     np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_ets_fits_temperature_and_weights_together():
+    """Gross errors flatten the best temperature alone; beside a uniform part it stays right."""
+    rng = np.random.default_rng(0)
+    Z = 6 * rng.normal(size=(3000, 4))
+    truth = softmax(Z / 2, axis=1)
+    y = (truth.cumsum(axis=1) < rng.random((3000, 1))).sum(axis=1).clip(0, 3)
+    wrong = rng.random(3000) < 0.1
+    y[wrong] = rng.integers(0, 4, wrong.sum())
+    ets, alone = (
+        get_calibrator(name).fit(None, y, y_proba=softmax(Z, axis=1))
+        for name in ("ets", "temperature")
+    )
+    assert alone.inverse_temperature_ < 0.35
+    assert ets.inverse_temperature_ == pytest.approx(0.5, abs=0.07)
+    assert ets.weights_[2] == pytest.approx(0.1, abs=0.04)
