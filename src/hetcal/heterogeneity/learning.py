@@ -43,6 +43,7 @@ SHARE_OF_DICTIONARY = 0.8  # of the level; learners share the rest
 _BOTH_WAYS = 1.25
 _REPEATS = ((1000, 8), (3000, 3))
 _CANDIDATES = 40
+_MOST_CLASSES = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +87,12 @@ class Learning:
         items, space = self.items, self.fit.space
         folds = Folds.make(items.n_items, _FOLDS_OF_SIZE, seed=[seed, 4], groups=items.groups)
         (task,) = self._tasks_on([folds])
+        # Of very many classes those with most to explain: a part of what is hidden.
+        spread = (self.fit.proba * (1 - self.fit.proba)).mean(axis=0)[-self.residuals.shape[1] :]
+        most = np.sort(np.argsort(-spread, kind="stable")[:_MOST_CLASSES])
+        task = replace(task, residuals=self.residuals[:, most])
         direction = space.residual(block_directions(task))
-        return size_along(self.residuals, direction, space.weight, items.groups, alpha)
+        return size_along(task.residuals, direction, space.weight, items.groups, alpha)
 
     def _tasks(self, seed: int) -> list[Task]:
         """Return the same task on several splits: the average depends less on any of them."""
