@@ -2,7 +2,7 @@
 
 python benchmarks/scaling.py              # about half an hour on a quiet machine
 python benchmarks/scaling.py --quick      # small sizes: does it run?
-python benchmarks/scaling.py --write      # also put the tables into docs/user/scaling.md
+python benchmarks/scaling.py --write      # also put the tables into docs/how-to/scaling.md
 
 Growth is measured in processor time, which other programs disturb little. The gain from a second
 process is a ratio of two times on the clock, and wants a quiet machine.
@@ -32,7 +32,7 @@ from hetcal.kernels import core_name
 from hetcal.tables import TableWriter
 
 METHODS = ("temperature", "swc", "swc-hh", "hybrid")
-PAGE = Path(__file__).parents[1] / "docs" / "user" / "scaling.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "scaling.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 HETCAL = "import sys; from hetcal.cli import main; main(sys.argv[1:])"
 # Runs a command and tells its processor time and its peak memory.

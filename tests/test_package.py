@@ -120,7 +120,7 @@ else:
 def test_the_architecture_page_lists_the_packages_in_their_order():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers = [set(layer.split(" | ")) for layer in contracts["contracts"][0]["layers"]]
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     table = page.partition("|---|---|---:|")[2].partition("\n\n")[0].strip().splitlines()
     listed = [set(re.findall(r"`(\w+)`", row.split("|")[1])) for row in table]
     assert listed == [layer - {"__main__"} for layer in layers]

@@ -14,7 +14,11 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "user").glob("*.md")),
+    *(
+        page
+        for kind in ("tutorials", "how-to", "explanation", "reference", "appendix")
+        for page in sorted((ROOT / "docs" / kind).glob("*.md"))
+    ),
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 

@@ -1,4 +1,4 @@
-"""The rules, one by one, against the table in docs/user/advise.md."""
+"""The rules, one by one, against the table in docs/how-to/advise.md."""
 
 import numpy as np
 import pandas as pd

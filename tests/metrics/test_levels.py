@@ -48,7 +48,7 @@ def test_every_level_has_its_rows_and_every_row_its_level(measured):
 
 
 def test_the_table_of_the_documentation_is_that_of_the_results(coverage, measured):
-    page = (BENCHMARKS.parent / "docs" / "coverage.md").read_text(encoding="utf-8")
+    page = (BENCHMARKS.parent / "docs" / "reference" / "coverage.md").read_text(encoding="utf-8")
     assert coverage.markdown(coverage.summary(measured)) in page
 
 

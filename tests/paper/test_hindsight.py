@@ -71,7 +71,8 @@ def test_others_can_be_narrowed_down():
 
 
 def test_the_guide_names_the_cells_of_development():
-    guide = (Path(__file__).parents[2] / "docs" / "user" / "hybrid.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[2] / "docs" / "appendix" / "hybrid-development.md"
+    guide = page.read_text(encoding="utf-8")
     chosen = " ".join(guide.split("## How it was chosen")[1].split("\n\n")[1].split())
     for dataset in hindsight._DEVELOPMENT_DATASETS:
         assert dataset in chosen

@@ -20,7 +20,7 @@ VERDICTS = (LEAVE_IT, GLOBAL_IS_ENOUGH, GO_LOCAL, RETRAIN, COLLECT_MORE)
 #: What can be done with the probabilities: the hybrid, a global map by its name, or nothing.
 HYBRID, AS_IT_IS = "hybrid", "uncalibrated"
 
-# With less than this nothing can be said; see the rules in docs/user/advise.md.
+# With less than this nothing can be said; see the rules in docs/how-to/advise.md.
 LEAST_ITEMS = 40
 LEAST_OF_SECOND_CLASS = 5
 #: Level of the test of hidden heterogeneity at which it is called real.
