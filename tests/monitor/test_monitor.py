@@ -487,3 +487,33 @@ def test_labels_are_compared_with_those_of_the_calibration_items(watch, data):
     z = (new[0] - old[0]) / np.sqrt(new[1] + old[1])
     assert monitor.summary()["labels"]["accuracy"]["z"] == pytest.approx(z)
     assert monitor.frame()["accuracy_z"][0] == pytest.approx(z)
+
+
+@pytest.mark.parametrize("distance", ["nearest", "isolation", None])
+def test_a_monitor_forgets_with_its_calibrator(data, distance):
+    cal, new = data.cal, data.new
+    swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
+    monitor = hetcal.SupportMonitor(swc, distance=distance)
+    monitor.fit(cal.X, y_proba=cal.y_proba, by=data.by)
+    before = monitor.reference_
+    monitor.extend(new.X, new.y, y_proba=new.y_proba, window=600)  # 500 and 400, less the oldest
+    reference, stay = monitor.reference_, before.calibration_rows() >= 300
+    assert reference.scores.shape[1] == stay.sum() + 400
+    np.testing.assert_array_equal(reference.by[: stay.sum()], before.by[stay])
+    np.testing.assert_array_equal(reference.top[: stay.sum()], before.top[stay])
+    support = swc.out_of_sample_support()
+    assert len(support) == 600
+    np.testing.assert_array_equal(reference.scores[0], support[reference.calibration_rows()])
+    np.testing.assert_array_equal(
+        reference.calibration_rows()[: stay.sum()], before.calibration_rows()[stay] - 300
+    )
+    monitor.update(new.X, y_proba=new.y_proba)
+
+
+def test_items_that_were_replaced_elsewhere_by_as_many_are_noticed(data):
+    cal, new = data.cal, data.new
+    swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
+    monitor = hetcal.SupportMonitor(swc).fit()
+    swc.extend(new.X, new.y, y_proba=new.y_proba, window=500)
+    with pytest.raises(ValueError, match=r"SupportMonitor\.extend"):
+        monitor.update(new.X, y_proba=new.y_proba)

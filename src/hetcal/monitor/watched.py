@@ -33,9 +33,9 @@ def calibrator_inside(calibrator: Any) -> Any:
     return inner
 
 
-def n_items(calibrator: Any) -> int | None:
-    """Return how many calibration items there are; None where their number cannot change."""
-    return getattr(getattr(calibrator, "similarity_", None), "n_items_", None)
+def items_of(calibrator: Any) -> Any:
+    """Return what is another object as soon as there are other items; None where that never is."""
+    return getattr(calibrator, "voters_", None)
 
 
 def check_same_items(
