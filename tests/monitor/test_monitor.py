@@ -517,3 +517,41 @@ def test_items_that_were_replaced_elsewhere_by_as_many_are_noticed(data):
     swc.extend(new.X, new.y, y_proba=new.y_proba, window=500)
     with pytest.raises(ValueError, match=r"SupportMonitor\.extend"):
         monitor.update(new.X, y_proba=new.y_proba)
+
+
+def test_the_history_has_expected_and_observed_scores_of_each_update(data):
+    cal, new = data.cal, data.new
+    swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
+    monitor = hetcal.SupportMonitor(swc, max_history=3).fit()
+    Q = swc.predict_proba(new.X, y_proba=new.y_proba)
+    hit = Q.argmax(axis=1) == swc.classes_.searchsorted(new.y)
+
+    def update(rows, y=None):
+        monitor.update(new.X[rows], y_proba=new.y_proba[rows], y=y)
+
+    first, second = slice(0, 100), slice(100, 150)
+    update(first)
+    monitor.update_labels(new.X[first], new.y[first], y_proba=new.y_proba[first])
+    update(second, new.y[second])
+    for rows in (first, second):
+        update(rows)
+    table = monitor.frame()
+    # Labels that came between two updates belong to the later; the oldest row is gone.
+    together = slice(0, 150)
+    assert np.isnan(table["accuracy"][0])  # of which labels is not known any more
+    assert np.isnan(table["accuracy"][2])
+    monitor = hetcal.SupportMonitor(swc).fit()
+    update(first)
+    monitor.update_labels(new.X[first], new.y[first], y_proba=new.y_proba[first])
+    update(second, new.y[second])
+    row = monitor.frame().iloc[1]
+    assert row["accuracy"] == pytest.approx(hit[together].mean())
+    assert row["expected_accuracy"] == pytest.approx(Q[together].max(axis=1).mean())
+    assert row["expected_brier"] == pytest.approx((1 - (Q[together] ** 2).sum(axis=1)).mean())
+    assert row["log10_label_evidence"] == pytest.approx(
+        monitor.summary()["labels"]["log10_evidence"]
+    )
+    monitor.extend(new.X, new.y, y_proba=new.y_proba)  # labels are counted anew
+    update(second, new.y[second])
+    Q = swc.predict_proba(new.X[second], y_proba=new.y_proba[second])
+    assert monitor.frame()["expected_accuracy"].iloc[-1] == pytest.approx(Q.max(axis=1).mean())

@@ -15,7 +15,15 @@ from hetcal.metrics.scores import brier_losses
 NAMES = ("accuracy", "brier")
 
 
-@stored({"n": count, "excess": numbers(None), "variance": numbers(None)})
+@stored(
+    {
+        "n": count,
+        "excess": numbers(None),
+        "variance": numbers(None),
+        "expected": numbers(None),
+    },
+    may_lack=("expected",),
+)
 @dataclass(frozen=True, eq=False)
 class LabelSums:
     """Sums of observed minus expected, and of their variance, should the probabilities be right.
@@ -29,16 +37,19 @@ class LabelSums:
         class, items of the class minus its probabilities. Sums over items.
     variance : ndarray of shape (2 + K,)
         Of each of them.
+    expected : ndarray of shape (2 + K,)
+        What was expected; of a file of old, since it was loaded.
     """
 
     n: int
     excess: Vector
     variance: Vector
+    expected: Vector
 
     @classmethod
     def empty(cls, n_classes: int) -> LabelSums:
         """Return sums over no label."""
-        return cls(0, np.zeros(2 + n_classes), np.zeros(2 + n_classes))
+        return cls(0, *np.zeros((3, 2 + n_classes)))
 
     @classmethod
     def over(cls, Q: Matrix, codes: Rows) -> LabelSums:
@@ -49,12 +60,18 @@ class LabelSums:
             4 * ((Q**3).sum(axis=1) - squares**2).sum(),
         ]
         return cls(
-            len(Q), excesses(Q, codes).sum(axis=1), np.append(variance, (Q * (1 - Q)).sum(axis=0))
+            len(Q),
+            excesses(Q, codes).sum(axis=1),
+            np.append(variance, (Q * (1 - Q)).sum(axis=0)),
+            np.append([confidence.sum(), (1 - squares).sum()], Q.sum(axis=0)),
         )
 
     def __add__(self, other: LabelSums) -> LabelSums:
         return LabelSums(
-            self.n + other.n, self.excess + other.excess, self.variance + other.variance
+            self.n + other.n,
+            self.excess + other.excess,
+            self.variance + other.variance,
+            self.expected + other.expected,
         )
 
     def interval(self, width: float) -> tuple[Vector, Vector]:
@@ -85,9 +102,14 @@ class LabelSums:
             for j, name in enumerate(names)
         }
 
+    def _restore(self) -> None:
+        if not hasattr(self, "expected"):
+            object.__setattr__(self, "expected", np.zeros(len(self.excess)))
+
     def _check_restored(self) -> None:
         n = len(self.excess)
         expect(n >= 3 and len(self.variance) == n, self, "are not counted")
+        expect(len(self.expected) == n, self, "expect other scores")
 
 
 def excesses(Q: Matrix, codes: Rows) -> Matrix:

@@ -491,8 +491,10 @@ class SupportMonitor:
         Columns: ``when`` (UTC), ``seen`` (items so far), ``items``, ``flagged``, ``discoveries``,
         ``median_support``, ``log10_evidence`` after the batch and its peak within, ``window`` (the
         largest windowed statistic as a share of its bound), ``alarms`` (new ones), ``labels`` so
-        far, ``accuracy_z`` and ``brier_z`` (observed minus expected, beyond what is
-        usual for the calibrator, in standard deviations).
+        far, ``accuracy_z`` and ``brier_z`` (observed minus expected, beyond what is usual for the
+        calibrator, in standard deviations), ``log10_label_evidence``; and, of the labels that came
+        since the row before, ``accuracy``, ``brier``, ``expected_accuracy`` and
+        ``expected_brier``.
         """
         self._watched()
         return self.counts_.history.frame()
