@@ -47,7 +47,7 @@ def test_pictures_show_the_history(watched):
     assert [x for x, _, _ in flagged.curves[0].points] == [row["seen"] for row in rows]
     shares = [row["flagged"] / row["items"] for row in rows]
     assert [y for _, y, _ in flagged.curves[0].points] == shares
-    assert evidence.levels == [(watched.log10_bound, "alarm")]
+    assert evidence.level == watched.log10_bound
     assert evidence.curves[0].points[-1][1] > watched.log10_bound
     assert flagged.alarms == [row["seen"] for row in rows if row["alarms"]] != []
     accuracy = watched.label_pictures()[1]

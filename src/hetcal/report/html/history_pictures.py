@@ -28,8 +28,8 @@ class Picture:
 
     Attributes
     ----------
-    levels : list of (float, str)
-        Lines across, with words.
+    level : float or None
+        A dashed line across, which the note explains.
     alarms : list of int
         Items at which an update raised an alarm.
     shares : bool
@@ -40,7 +40,7 @@ class Picture:
     note: str
     ylabel: str
     curves: list[Curve]
-    levels: list[tuple[float, str]]
+    level: float | None
     alarms: list[int]
     xs: list[int]
     shares: bool = False
@@ -49,7 +49,7 @@ class Picture:
     def frame(self) -> frames.Frame:
         """Where everything comes to lie."""
         values = [y for curve in self.curves for _, y, _ in curve.points]
-        return frames.over_time(self.xs, [*values, *(at for at, _ in self.levels)])
+        return frames.over_time(self.xs, values if self.level is None else [*values, self.level])
 
 
 def support_pictures(history: Sequence[dict[str, Any]], rate: float, bound: float) -> list[Picture]:
@@ -68,21 +68,21 @@ def support_pictures(history: Sequence[dict[str, Any]], rate: float, bound: floa
         rows,
         (
             "Flagged items",
-            "share of each update",
+            "share of each update; dashed: while all is well",
             "share flagged",
             [share],
-            [(rate, "while all is well")],
+            rate,
             True,
         ),
         (
             "Evidence of a shift",
-            "power of ten",
+            "power of ten; dashed: alarm",
             "log10 evidence",
             [evidence],
-            [(bound, "alarm")],
+            bound,
             False,
         ),
-        ("Support", "median of each update", "median support", [support], [], False),
+        ("Support", "median of each update", "median support", [support], None, False),
     )
 
 
@@ -95,10 +95,10 @@ def label_pictures(history: Sequence[dict[str, Any]], bound: float) -> list[Pict
     pictures: list[Any] = [
         (
             "Evidence in labels",
-            "power of ten",
+            "power of ten; dashed: alarm",
             "log10 evidence",
             [evidence],
-            [(bound, "alarm")],
+            bound,
             False,
         )
     ]
@@ -108,7 +108,7 @@ def label_pictures(history: Sequence[dict[str, Any]], bound: float) -> list[Pict
             _curve("observed", "local", rows, lambda r, k=key: r[k], _three),
         ]
         note = "of the labels of each update"
-        pictures.append((title, note, title, curves, [], False))
+        pictures.append((title, note, title, curves, None, False))
     return _drawn(rows, *pictures)
 
 
@@ -153,10 +153,10 @@ def _drawn(rows: Sequence[dict[str, Any]], *described: Any) -> list[Picture]:
     alarms = [row["seen"] for row in rows if row["alarms"]]
     xs = [] if not rows else [rows[0]["seen"] - rows[0]["items"], rows[-1]["seen"]]
     found = []
-    for title, note, ylabel, curves, levels, shares in described:
+    for title, note, ylabel, curves, level, shares in described:
         curves = [curve for curve in curves if curve.points]
         if curves:
-            found.append(Picture(title, note, ylabel, curves, levels, alarms, xs, shares))
+            found.append(Picture(title, note, ylabel, curves, level, alarms, xs, shares))
     return found
 
 
