@@ -17,13 +17,13 @@ import sys
 import warnings
 
 import numpy as np
-from monitor_expected import BLOCK, CALIBRATE, TRAIN, calls
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import hetcal
 from hetcal.data import CalibrationSet
 from hetcal.metrics.gains import Gain
 from hetcal.metrics.scores import brier_losses
+from monitor_expected import BLOCK, CALIBRATE, TRAIN, calls
 
 WAYS = {
     "as it was": None,
