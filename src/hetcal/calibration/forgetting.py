@@ -105,7 +105,7 @@ def as_numbers_or_seconds(times: Any) -> Vector:
     if not pd.api.types.is_datetime64_any_dtype(values):
         numbers = pd.to_numeric(values, errors="coerce")
         if not (numbers.isna() & values.notna()).any():
-            return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+            return np.asarray(numbers, dtype=np.float64)
     dates = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601")
     since = dates - pd.Timestamp(0, tz="UTC")
     return since.dt.total_seconds().to_numpy(dtype=np.float64)

@@ -86,6 +86,7 @@ def fit(
         say(f"Fitting {method} on {labelled.n_items:,} items", None)
         calibrator, warned = _fitted(method, preserve, labelled, drawing.seed)
         say("Measuring", None)
+        warned += _dependent_rows(labelled, drawing.seed) if method in _LOCAL else []
         record = {
             "source": Path(table).name,
             "rows_read": labelled.n_read,
@@ -145,6 +146,21 @@ def _fitted(
     with warnings_as_notes() as said:
         fitted = fitted_to(seeded(calibrator, seed), labelled.items)
     return fitted, said
+
+
+def _dependent_rows(labelled: LabelledTable, seed: int) -> list[str]:
+    """Say that rows belong together although --groups does not say so, where they do."""
+    from hetcal.diagnosis.checks import who_belongs_together
+    from hetcal.diagnosis.dependence import find_dependence
+
+    found = find_dependence(labelled.items, labelled.other_columns, random_state=seed)
+    if found is None:
+        return []
+    column = ",".join(found.columns) or "COLUMN, which says which rows are of one event or person"
+    return [
+        f"{who_belongs_together(found)}, so that the gain above is that of rows whose like were "
+        f"seen. Fit again with --groups {column}."
+    ]
 
 
 def _measured(calibrator: Any, items: CalibrationSet, seed: int) -> dict[str, float | None]:
