@@ -16,7 +16,8 @@ from hetcal._typing import Matrix, Rows
 from hetcal.data import Folds, NewItems, Scores
 
 _LEVELS = np.linspace(0.05, 0.95, 10)
-_LOW = 0.01
+#: Support that so many of the calibration items lack is called low.
+LOW_SHARE = 0.01
 
 
 class Reference(NamedTuple):
@@ -123,7 +124,7 @@ def low_support(calibrator: Any) -> float | None:
     inner = getattr(calibrator, "calibrator_", calibrator)
     if not hasattr(inner, "out_of_sample_support"):
         return None
-    return float(np.quantile(inner.out_of_sample_support(), _LOW))
+    return float(np.quantile(inner.out_of_sample_support(), LOW_SHARE))
 
 
 def support_of_new_groups(

@@ -338,6 +338,8 @@ def _show(
     *,
     quiet: bool,
 ) -> None:
+    from hetcal.monitor.in_words import expected_sentence
+
     console = results()
     facts = watcher.summary()
     _show_alarms(console, facts)
@@ -354,16 +356,7 @@ def _show(
     )
     _show_groups(console, facts)
     if performance is not None:
-        names = {"accuracy": "accuracy", "brier": "Brier score", "log_loss": "log loss"}
-        scores = [
-            f"{word} {{:.3f}} ({{:.3f}} to {{:.3f}})".format(*getattr(performance, name))
-            for name, word in names.items()
-        ]
-        tell(
-            console,
-            f"Expected of these rows, if labels depend on them as they used to: {', '.join(scores)}"
-            " (95 % intervals)",
-        )
+        tell(console, expected_sentence(performance))
     for note in notes:
         tell(errors(), f"note: {note}", "yellow")
     if history is not None:

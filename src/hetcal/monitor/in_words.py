@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hetcal.monitor.expected import ExpectedPerformance
+
+_SCORES = {"accuracy": "accuracy", "brier": "Brier score", "log_loss": "log loss"}
+
+
+def expected_sentence(performance: ExpectedPerformance) -> str:
+    """Return what to expect of rows without labels."""
+    scores = [
+        f"{word} {{:.3f}} ({{:.3f}} to {{:.3f}})".format(*getattr(performance, name))
+        for name, word in _SCORES.items()
+    ]
+    return (
+        f"Expected of these rows, if labels depend on them as they used to: {', '.join(scores)} "
+        "(95 % intervals)"
+    )
 
 
 def headline(facts: dict[str, Any]) -> str:
