@@ -108,7 +108,7 @@ def as_numbers_or_seconds(times: Any) -> Vector:
             return np.asarray(numbers, dtype=np.float64)
     dates = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601")
     since = dates - pd.Timestamp(0, tz="UTC")
-    return since.dt.total_seconds().to_numpy(dtype=np.float64)
+    return np.asarray(since.dt.total_seconds(), dtype=np.float64)
 
 
 def _check_span(name: str, span: Any, by_time: bool) -> float | None:

@@ -187,7 +187,7 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         _refuse_huge(items.weights)
         self._remember(items)
         self.groups_ = items.groups
-        self.times_ = None
+        self.times_: Matrix | None = None
         kind = self._new_similarity()
         self.space_ = AugmentedSpace(
             self.features,

@@ -13,6 +13,7 @@ from hetcal._typing import Matrix, Rows, Vector
 from hetcal.metrics.scores import brier_losses
 
 NAMES = ("accuracy", "brier")
+_LEAST_WEIGHT = 1e-300
 
 
 @stored(
@@ -52,19 +53,26 @@ class LabelSums:
         return cls(0, *np.zeros((3, 2 + n_classes)))
 
     @classmethod
-    def over(cls, Q: Matrix, codes: Rows) -> LabelSums:
-        """Return the sums over items with calibrated probabilities Q and observed classes."""
+    def over(cls, Q: Matrix, codes: Rows, weight: Vector | None = None) -> LabelSums:
+        """Return the sums over items with calibrated probabilities Q and observed classes.
+
+        Items of different weight are as many as they are worth (Kish), each counted by its weight.
+        """
         confidence, squares = Q.max(axis=1), (Q**2).sum(axis=1)
-        variance = [
-            (confidence * (1 - confidence)).sum(),
-            4 * ((Q**3).sum(axis=1) - squares**2).sum(),
-        ]
-        return cls(
-            len(Q),
-            excesses(Q, codes).sum(axis=1),
-            np.append(variance, (Q * (1 - Q)).sum(axis=0)),
-            np.append([confidence.sum(), (1 - squares).sum()], Q.sum(axis=0)),
+        variance = np.vstack(
+            [
+                confidence * (1 - confidence),
+                4 * ((Q**3).sum(axis=1) - squares**2),
+                (Q * (1 - Q)).T,
+            ]
         )
+        expected = np.vstack([confidence, 1 - squares, Q.T])
+        parts = excesses(Q, codes), variance, expected
+        if weight is None:
+            return cls(len(Q), *(part.sum(axis=1) for part in parts))
+        n = round(effective_number(weight))
+        counts = n * weight / max(float(weight.sum()), _LEAST_WEIGHT)
+        return cls(n, *(part @ counts for part in parts))
 
     def __add__(self, other: LabelSums) -> LabelSums:
         return LabelSums(
@@ -110,6 +118,11 @@ class LabelSums:
         n = len(self.excess)
         expect(n >= 3 and len(self.variance) == n, self, "are not counted")
         expect(len(self.expected) == n, self, "expect other scores")
+
+
+def effective_number(weight: Vector) -> float:
+    """Return how many equal items weighted ones are worth (Kish)."""
+    return float(weight.sum() ** 2 / max(float(weight @ weight), _LEAST_WEIGHT))
 
 
 def excesses(Q: Matrix, codes: Rows) -> Matrix:

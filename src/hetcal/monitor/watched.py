@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._typing import Matrix
+from hetcal._typing import Matrix, Vector
 from hetcal._validation.containers import number_of_rows
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 
@@ -100,6 +100,11 @@ def _alike(calibrator: Any, watched: Any) -> bool:
 def stated_proba(calibrator: Any) -> Matrix | None:
     """Return the classifier's probabilities of the calibration items, where they are known."""
     return getattr(getattr(calibrator, "scores_", None), "proba", None)
+
+
+def item_weights(calibrator: Any) -> Vector | None:
+    """Return how much each calibration item counts; None where all count alike."""
+    return getattr(items_of(calibrator), "weight", None)
 
 
 def _leaves(calibrator: Any) -> Any:

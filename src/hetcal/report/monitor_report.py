@@ -162,9 +162,8 @@ def _settings(monitor: SupportMonitor) -> dict[str, str]:
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows that JSON can hold: None where nothing is known."""
-    return [
-        {name: _or_none(value) for name, value in row.items()} for row in table.to_dict("records")
-    ]
+    rows = table.to_dict("records")
+    return [{str(name): _or_none(value) for name, value in row.items()} for row in rows]
 
 
 def _or_none(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from hetcal.report.html import frames
@@ -104,8 +105,8 @@ def label_pictures(history: Sequence[dict[str, Any]], bound: float) -> list[Pict
     ]
     for key, title in (("accuracy", "Accuracy"), ("brier", "Brier score")):
         curves = [
-            _curve("expected", "everyone", rows, lambda r, k=key: r[f"expected_{k}"], _three),
-            _curve("observed", "local", rows, lambda r, k=key: r[k], _three),
+            _curve("expected", "everyone", rows, itemgetter(f"expected_{key}"), _three),
+            _curve("observed", "local", rows, itemgetter(key), _three),
         ]
         note = "of the labels of each update"
         pictures.append((title, note, title, curves, None, False))
