@@ -42,6 +42,7 @@ from hetcal.metrics.reliability import reliability_bins
 from hetcal.metrics.scores import brier_losses, log_losses
 from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.monitor import SupportMonitor
+from hetcal.similarity import ForestProximity
 from interval_coverage import Setting, coverage
 
 RESULTS = Path(__file__).parent / "results" / "coverage.csv"
@@ -114,6 +115,30 @@ def look_at_gains(
         gain, true = Gain.between(loss[worse], loss[now], items), truth[worse] - truth[now]
         yield "gain", case, inside(true, gain.low, gain.high), gain.high - gain.low
         yield "gain_p", case, float(gain.less(1.645) <= max(true, 0.0) + 1e-12), np.nan
+
+
+def look_at_refreshes(name: str, n: int, seed: int) -> Iterator[Outcome]:
+    """Extend a vote of similar items by as many new items, of the same law and of another.
+
+    Under the other law the model was right for every item before.
+    """
+    old, more, new = (drawn(name, n, seed + k * 10**9) for k in (2, 0, 1))
+    draws = np.random.default_rng(seed).random((n, 1))
+    once = (old.y_proba.cumsum(axis=1) < draws).sum(axis=1).clip(max=old.n_classes - 1)
+    items = items_of(more)
+    for case, y in (("refresh, as before", old.y), ("refresh, after a change", once)):
+        swc = SimilarityCalibrator(ForestProximity(30), classes=items.classes)
+        swc.fit(old.X, y, y_proba=old.y_proba)
+        before, true = swc.predict_proba(more.X, y_proba=more.y_proba), expected_of(swc, new)
+        swc.extend(more.X, more.y, y_proba=more.y_proba, half_life=n)
+        losses = [brier_losses(Q, more.y) for Q in (before, swc.out_of_sample_proba_[-n:])]
+        gain, true = Gain.between(*losses, items), true - expected_of(swc, new)
+        yield "gain", case, inside(true, gain.low, gain.high), gain.high - gain.low
+
+
+def expected_of(calibrator: Any, new: Problem) -> float:
+    """Return the Brier score that a calibrator will have on items whose truth is known."""
+    return expected_brier(calibrator.predict_proba(new.X, y_proba=new.y_proba), new)
 
 
 def look_at_scores(name: str, n: int, seed: int) -> Iterator[Outcome]:
@@ -370,6 +395,11 @@ GAINS = (
 STUDIES = {
     "gains": Study(look_at_gains, GAINS, {200: 30, 1000: 13, 3000: 5}),
     "gains of the default": Study(look_at_default_gains, GAINS, {200: 3}),
+    "refreshes": Study(
+        look_at_refreshes,
+        ("under-confident", "decaying-linear", "rare-corner", "confusion-of-five"),
+        {200: 50, 1000: 25},
+    ),
     "scores": Study(look_at_scores, GAINS, {200: 20, 1000: 20, 3000: 10}),
     "metrics": Study(look_at_metrics, ("under-confident", "wrong-above-one-half"), {300: 60}),
     "costs and bins": Study(
@@ -434,10 +464,11 @@ def run(study: Study, scale: float, first: int = 0) -> Iterator[pd.DataFrame]:
 
 
 def save(found: pd.DataFrame, path: Path) -> None:
-    """Replace the rows of the keys that were looked at, and keep the others."""
+    """Replace the rows of the keys and cases that were looked at, and keep the others."""
     if path.exists():
-        before = kept(path)
-        found = pd.concat([before[~before["key"].isin(found["key"])], found])
+        before, looked_at = kept(path), ["key", "case"]
+        again = before.set_index(looked_at).index.isin(found.set_index(looked_at).index)
+        found = pd.concat([before[~again], found])
     found["width"] = found["width"].map(lambda w: f"{w:.4g}")
     found.sort_values(["key", "case", "n", "problem"]).to_csv(path, index=False)
 

@@ -1,18 +1,24 @@
 """What the monitor expects of a bank's calls without labels, beside what the labels showed.
 
     HETCAL_DATA=... python benchmarks/monitor_expected.py    # 1 minute on one core
+    ... --nannyml PYTHON    # and NannyML's CBPE, by the Python of an environment that has NannyML
 
 bank-marketing in its order of time, without the duration of the call: a gradient-boosted model
 trained on calls 0 to 12 000, calibrated on the next 4000, then watched in blocks of 2000. Beside
-the calibrator: the mean of p after one isotonic map, which is how CBPE estimates. Nothing was
-tuned on the blocks that are shown. The second table repeats it with calls in random order (seed
+the calibrator: the mean of p after one isotonic map, which is how CBPE estimates, and CBPE itself
+(reference: the calibration calls; the model's own decisions). Nothing was tuned on the blocks that
+are shown. The second table repeats it with calls in random order (seed
 0), where nothing changes.
 """
 
 from __future__ import annotations
 
+import argparse
+import io
 import os
+import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -39,7 +45,28 @@ def calls(order_seed):
     return X.to_numpy(float), y
 
 
-def story(write, order_seed):
+def cbpe(python, y, p):
+    """Print what CBPE expects of each block, and how often its intervals hold."""
+    first, n = TRAIN, TRAIN + CALIBRATE + (len(y) - TRAIN - CALIBRATE) // BLOCK * BLOCK
+    part = np.where(np.arange(len(y)) < TRAIN + CALIBRATE, "reference", "later")
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows.csv"
+        pd.DataFrame({"part": part, "y": y, "p": p})[first:n].to_csv(rows, index=False)
+        script = Path(__file__).with_name("peer_cbpe.py")
+        command = [python, str(script), str(rows), str(BLOCK)]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = pd.read_csv(io.StringIO(said[said.index("value,") :]))
+    right = ((p > 0.5) == y)[TRAIN + CALIBRATE : n].reshape(-1, BLOCK)
+    shown, error = right.mean(axis=1), found["sampling_error"].to_numpy()
+    off = found["value"].to_numpy() - shown
+    yield f"NannyML {found['version'][0]} CBPE, accuracy expected for shown: "
+    yield ", ".join(f"{a:.3f} for {b:.3f}" for a, b in zip(found["value"], shown, strict=True))
+    yield f"\nmean absolute error {np.abs(off).mean():.4f}; its intervals (3 sampling errors) hold "
+    yield f"{np.mean(np.abs(off) <= 3 * error):.0%}, of 1.96 sampling errors "
+    yield f"{np.mean(np.abs(off) <= 1.96 * error):.0%}\n"
+
+
+def story(write, order_seed, nannyml):
     """Print one row per block."""
     X, y = calls(order_seed)
     cal = slice(TRAIN, TRAIN + CALIBRATE)
@@ -78,14 +105,20 @@ def story(write, order_seed):
     hits, mean = np.mean(inside, axis=0), np.abs(errors).mean(axis=0)
     write(f"intervals hold: accuracy {hits[0]:.0%}, Brier {hits[1]:.0%}; mean absolute error ")
     write("accuracy {:.4f} (isotonic {:.4f}), Brier {:.4f} (isotonic {:.4f})\n".format(*mean))
+    if nannyml is not None:
+        for text in cbpe(nannyml, y, P[:, 1]):
+            write(text)
 
 
 def main() -> None:
     """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nannyml", metavar="PYTHON", help="of an environment with NannyML")
+    nannyml = parser.parse_args().nannyml
     warnings.simplefilter("ignore")
     for order_seed in (None, 0):
         sys.stdout.write(f"\norder: {'time' if order_seed is None else 'random'}\n")
-        story(sys.stdout.write, order_seed)
+        story(sys.stdout.write, order_seed, nannyml)
 
 
 if __name__ == "__main__":

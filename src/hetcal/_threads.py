@@ -23,7 +23,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M")
 
-_CHANGING = ("fit", "fit_set", "extend", "extend_items")
+_CHANGING = ("fit", "fit_set", "extend", "extend_items", "retain")
 
 
 class _Locks:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hetcal import load
+from hetcal import SupportMonitor, load
 from hetcal.persistence import describe
 from hetcal.tables import TableWriter, read_table
 
@@ -394,3 +394,25 @@ def test_intervals_on_request(call, folder, new, tmp_path):
     P = new[["p_paid back", "p_default"]].to_numpy()
     low, high = calibrator.predict_interval(X, y_proba=P, level=0.9)
     np.testing.assert_allclose(written[ends].to_numpy(), np.stack([low, high], 2).reshape(-1, 4))
+
+
+def test_what_to_expect_is_what_the_monitor_expects(call, folder, loans, tmp_path, capsys):
+    model, out = folder / "swc.hetcal", tmp_path / "out.csv"
+    new = loans.drop(columns="outcome").assign(age=loans["age"] + 300)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    arguments = "apply", model, tmp_path / "new.csv", "-o", out, "--expected", "--overwrite"
+    assert call(*arguments, "--batch-rows", "40", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)["expected"]
+    swc = load(model)
+    P = new[["p_paid back", "p_default"]].to_numpy()
+    monitor = SupportMonitor(swc).fit()
+    wanted = monitor.expected_performance(new[["age", "region"]], y_proba=P)
+    assert facts["accuracy"] == pytest.approx(wanted.accuracy._asdict())
+    assert facts["brier"] == pytest.approx(wanted.brier._asdict())
+    assert call(*arguments) == 0
+    shown = capsys.readouterr().err
+    said = f"as they used to: accuracy {wanted.accuracy.value:.3f} ("
+    assert said in " ".join(shown.split())
+    model = folder / "global.hetcal"
+    assert call("apply", model, tmp_path / "new.csv", "-o", out, "--expected", "--overwrite") == 2
+    assert "Fit with --method hybrid or swc" in capsys.readouterr().err

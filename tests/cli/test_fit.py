@@ -267,3 +267,25 @@ def test_every_method_is_offered_for_completion():
     assert sorted(_fit._METHODS) == sorted(list_calibrators())
     for name in _fit._METHODS:
         assert get_calibrator(name).uses_features == (name in _fit._LOCAL), name
+
+
+def test_rows_that_belong_together_are_noted_with_the_option(call, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    event = np.repeat(np.arange(60), 5)
+    features = rng.normal(size=(60, 3))[event] + 0.01 * rng.normal(size=(300, 3))
+    table = pd.DataFrame(features, columns=list("abc")).assign(
+        event=event, p=rng.uniform(0.3, 0.7, 300), y=rng.integers(0, 2, 60)[event]
+    )
+    table = table.sample(frac=1.0, random_state=0)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    roles = "--label", "y", "--proba", "p", "--positive", "1", "--features", "a,b,c"
+    for more, told in (((), True), (("--groups", "event"), False)):
+        out = tmp_path / f"{told}.hetcal"
+        arguments = "fit", tmp_path / "t.csv", *roles, *more, "--method", "swc", "-o", out
+        assert call(*arguments, "--json") == 0
+        notes = json.loads(capsys.readouterr().out)["notes"]
+        assert any("Fit again with --groups event." in note for note in notes) is told
+    assert (
+        call("fit", tmp_path / "t.csv", *roles, "--method", "beta", "-o", out, "--overwrite") == 0
+    )
+    assert "belong together" not in capsys.readouterr().err

@@ -147,3 +147,16 @@ def test_a_history_of_another_calibrator_is_refused(call, folder, tables, loans,
     assert call("monitor", other, tables / "quiet.csv", "--history", past) == 0
     assert call("monitor", folder / "swc.hetcal", tables / "quiet.csv", "--history", past) == 2
     assert "another calibrator" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_page_says_when_and_what_has_changed(call, folder, tables, capsys):
+    model, page = folder / "swc.hetcal", tables / "report.html"
+    more = "--calibration", folder / "loans.csv", "--expected", "--html", page
+    assert call("monitor", model, tables / "old.csv", *more) == 0
+    assert f"Report in {page}." in " ".join(capsys.readouterr().out.split())
+    text = page.read_text(encoding="utf-8")
+    assert "Alarm of support" in text
+    for section in ("support", "expected", "changes", "groups"):
+        assert f'<section id="{section}"' in text
+    assert '<section id="labels"' not in text
+    assert text.index("age</th>") < text.index("region</th>")

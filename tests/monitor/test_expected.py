@@ -13,6 +13,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import hetcal
+from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.monitor.expected import Expectation
 from hetcal.similarity import ForestProximity
 
@@ -116,3 +117,27 @@ def test_a_bank_is_told_when_not_to_trust_what_is_expected():
     assert shown[1] < expected[1].accuracy.low - 0.2
     assert expected[1].flagged > 0.9
     assert "not to be trusted" in expected[1].note
+
+
+def test_forgotten_items_count_less_in_what_is_expected_and_usual():
+    """Expectation and bands of labels after a half-life are those of the newest items."""
+    data = make_hidden_heterogeneity(300, heterogeneity=1.0, random_state=0)
+    more, new = data.sample(300, random_state=1), data.sample(200, random_state=2)
+    wrong = np.random.default_rng(0).integers(0, 2, 300)  # the world before: chance
+
+    def monitored(**options):
+        swc = hetcal.SimilarityCalibrator("rbf").fit(data.X, wrong, y_proba=data.y_proba)
+        monitor = hetcal.SupportMonitor(swc).fit(data.X, y_proba=data.y_proba)
+        return monitor.extend(more.X, more.y, y_proba=more.y_proba, **options)
+
+    fading, cut = monitored(half_life=30), monitored(window=60)
+    expected = [m.expected_performance(new.X, y_proba=new.y_proba) for m in (fading, cut)]
+    shown = [
+        np.mean(m.calibrator_.predict(new.X, y_proba=new.y_proba) == new.y) for m in (fading, cut)
+    ]
+    for estimate, accuracy in zip(expected, shown, strict=True):
+        assert abs(estimate.accuracy.value - accuracy) < 0.1
+    usual = fading.counts_.streams.all.usual
+    assert 60 < usual.n < 120  # the items of weight near 1, and not 600
+    observed = (usual.expected + usual.excess)[0] / usual.n
+    assert observed == pytest.approx(shown[0], abs=0.12)  # chance would be 0.5

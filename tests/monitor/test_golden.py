@@ -31,3 +31,8 @@ def test_a_monitor_of_old_goes_on(tmp_path):
     np.testing.assert_allclose(evidence, from_hex(said["evidence"]), rtol=1e-9, atol=1e-12)
     assert groups[list(said["groups"])].to_dict("list") == said["groups"]
     assert monitor.alarms_ == said["alarms"]
+    history = monitor.frame()
+    assert history["accuracy"][:-1].isna().all()  # was not counted then
+    assert history["expected_accuracy"].isna().all()  # nor since when the last ones are
+    monitor.update(**new, y=said["y"])
+    assert 0 < monitor.frame()["expected_accuracy"].iloc[-1] <= 1

@@ -61,7 +61,7 @@ def test_evidence_is_that_of_a_loop_whatever_the_batches():
 
 
 def test_no_bet_is_expected_to_win_while_the_mean_is_within_the_band():
-    usual = LabelSums(400, np.array([8.0, -40.0, 0.0, -20.0]), np.full(4, 100.0))
+    usual = LabelSums(400, np.array([8.0, -40.0, 0.0, -20.0]), np.full(4, 100.0), np.zeros(4))
     evidence = LabelEvidence.start([usual])
     # Mean -+ two deviations, and 0; Brier excess is halved, and class 0 says what class 1 does.
     np.testing.assert_allclose(evidence.low, [0.02 - 0.05, (-0.1 - 0.05) / 2, -0.05 - 0.05])

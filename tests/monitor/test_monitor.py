@@ -487,3 +487,71 @@ def test_labels_are_compared_with_those_of_the_calibration_items(watch, data):
     z = (new[0] - old[0]) / np.sqrt(new[1] + old[1])
     assert monitor.summary()["labels"]["accuracy"]["z"] == pytest.approx(z)
     assert monitor.frame()["accuracy_z"][0] == pytest.approx(z)
+
+
+@pytest.mark.parametrize("distance", ["nearest", "isolation", None])
+def test_a_monitor_forgets_with_its_calibrator(data, distance):
+    cal, new = data.cal, data.new
+    swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
+    monitor = hetcal.SupportMonitor(swc, distance=distance)
+    monitor.fit(cal.X, y_proba=cal.y_proba, by=data.by)
+    before = monitor.reference_
+    monitor.extend(new.X, new.y, y_proba=new.y_proba, window=600)  # 500 and 400, less the oldest
+    reference, stay = monitor.reference_, before.calibration_rows() >= 300
+    assert reference.scores.shape[1] == stay.sum() + 400
+    np.testing.assert_array_equal(reference.by[: stay.sum()], before.by[stay])
+    np.testing.assert_array_equal(reference.top[: stay.sum()], before.top[stay])
+    support = swc.out_of_sample_support()
+    assert len(support) == 600
+    np.testing.assert_array_equal(reference.scores[0], support[reference.calibration_rows()])
+    np.testing.assert_array_equal(
+        reference.calibration_rows()[: stay.sum()], before.calibration_rows()[stay] - 300
+    )
+    monitor.update(new.X, y_proba=new.y_proba)
+
+
+def test_items_that_were_replaced_elsewhere_by_as_many_are_noticed(data):
+    cal, new = data.cal, data.new
+    swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
+    monitor = hetcal.SupportMonitor(swc).fit()
+    swc.extend(new.X, new.y, y_proba=new.y_proba, window=500)
+    with pytest.raises(ValueError, match=r"SupportMonitor\.extend"):
+        monitor.update(new.X, y_proba=new.y_proba)
+
+
+def test_the_history_has_expected_and_observed_scores_of_each_update(data):
+    cal, new = data.cal, data.new
+    swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
+    monitor = hetcal.SupportMonitor(swc, max_history=3).fit()
+    Q = swc.predict_proba(new.X, y_proba=new.y_proba)
+    hit = Q.argmax(axis=1) == swc.classes_.searchsorted(new.y)
+
+    def update(rows, y=None):
+        monitor.update(new.X[rows], y_proba=new.y_proba[rows], y=y)
+
+    first, second = slice(0, 100), slice(100, 150)
+    update(first)
+    monitor.update_labels(new.X[first], new.y[first], y_proba=new.y_proba[first])
+    update(second, new.y[second])
+    for rows in (first, second):
+        update(rows)
+    table = monitor.frame()
+    # Labels that came between two updates belong to the later; the oldest row is gone.
+    together = slice(0, 150)
+    assert np.isnan(table["accuracy"][0])  # of which labels is not known any more
+    assert np.isnan(table["accuracy"][2])
+    monitor = hetcal.SupportMonitor(swc).fit()
+    update(first)
+    monitor.update_labels(new.X[first], new.y[first], y_proba=new.y_proba[first])
+    update(second, new.y[second])
+    row = monitor.frame().iloc[1]
+    assert row["accuracy"] == pytest.approx(hit[together].mean())
+    assert row["expected_accuracy"] == pytest.approx(Q[together].max(axis=1).mean())
+    assert row["expected_brier"] == pytest.approx((1 - (Q[together] ** 2).sum(axis=1)).mean())
+    assert row["log10_label_evidence"] == pytest.approx(
+        monitor.summary()["labels"]["log10_evidence"]
+    )
+    monitor.extend(new.X, new.y, y_proba=new.y_proba)  # labels are counted anew
+    update(second, new.y[second])
+    Q = swc.predict_proba(new.X[second], y_proba=new.y_proba[second])
+    assert monitor.frame()["expected_accuracy"].iloc[-1] == pytest.approx(Q.max(axis=1).mean())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import hetcal
 from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.report import MonitorReport
+from hetcal.similarity import ForestProximity
 
 HOSTILE = {
     "x0": "<script>window.hit = 1</script>",
@@ -59,3 +62,34 @@ def tiny() -> hetcal.Report:
     """Too few items to say anything."""
     data = make_hidden_heterogeneity(24, random_state=0)
     return hetcal.diagnose(data.X, data.y, y_proba=data.y_proba)
+
+
+@pytest.fixture(scope="session")
+def watched() -> MonitorReport:
+    """A monitor that raises alarms of support and of labels, under hostile names."""
+    data = make_hidden_heterogeneity(200, heterogeneity=1.0, classes=LABELS, random_state=0)
+    items = data.frame().rename(columns=HOSTILE)
+    swc = hetcal.SimilarityCalibrator(ForestProximity(20), classes=LABELS)
+    monitor = hetcal.SupportMonitor(swc.fit(items, data.y, y_proba=data.y_proba))
+    monitor.fit(items, y_proba=data.y_proba)
+    new = data.sample(600, random_state=1)
+    rows = new.frame().rename(columns=HOSTILE)
+    wrong = np.where(new.y == LABELS[0], LABELS[1], LABELS[0])
+    for start in range(0, 600, 60):
+        part, late = slice(start, start + 60), start >= 300
+        X = rows[part].assign(**{HOSTILE["x1"]: rows[HOSTILE["x1"]] + 5 * late})
+        monitor.update(
+            X[rows.columns],
+            y_proba=new.y_proba[part],
+            y=(wrong if late else new.y)[part] if start else None,
+            by=[HOSTILE["x0"]] * 30 + [HOSTILE["x2"]] * 30,
+        )
+    last = X[rows.columns]
+    return MonitorReport.of(
+        monitor,
+        name="</title><script>window.hit = 1</script>",
+        expected=monitor.expected_performance(last, y_proba=new.y_proba[part]),
+        changes=monitor.what_changed(last, items, y_proba=new.y_proba[part]),
+        notes=[HOSTILE["x5"]],
+        command=f"hetcal monitor {HOSTILE['x4']}",
+    )

@@ -5,11 +5,14 @@ Needs playwright (``pip install 'hetcal[browser]'``) and Debian's chromium; noth
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+from pathlib import Path
 
 import pytest
+from tests.report.conftest import HOSTILE
 
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="needs playwright: pip install 'hetcal[browser]'"
@@ -220,7 +223,28 @@ def test_copy_and_save(opened, report):
     assert Report.from_json(saved) == report
 
 
-@pytest.mark.parametrize("which", ["many_classes", "tiny"])
+def test_the_page_of_a_monitor(opened, watched, tmp_path):
+    path = tmp_path / "monitor.html"
+    watched.to_html(path)
+    page = opened(path.as_uri())
+    assert page.title() == watched.title
+    assert page.evaluate("window.hit") is None
+    assert page.locator("section img, section script, main h1").count() == 0
+    assert page.locator("svg.chart").count() == 6
+    assert page.locator("#changes-table tbody th").first.text_content() == HOSTILE["x1"]
+    page.locator("svg.chart circle.hot").first.hover()
+    assert "flagged" in page.locator("#tip").text_content()
+    button = page.locator("#groups-table thead button", has_text="flagged")
+    button.click()
+    found = [float(v) for v in column(page, "groups-table", 3)]
+    assert found == sorted(found)
+    with page.expect_download() as download:
+        page.locator("#save").click()
+    saved = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    assert saved == watched.to_dict()
+
+
+@pytest.mark.parametrize("which", ["many_classes", "tiny", "watched"])
 def test_other_reports(opened, which, request, tmp_path):
     path = tmp_path / "other.html"
     request.getfixturevalue(which).to_html(path)

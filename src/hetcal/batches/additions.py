@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,9 @@ from hetcal.batches.model import LoadedModel
 from hetcal.tables.roles import Items
 from hetcal.tables.selection import listed
 from hetcal.tables.text import parse_numbers
+
+if TYPE_CHECKING:
+    from hetcal.monitor import ExpectedPerformance
 
 _CHOICES = ("q", "class", "support", "size", "flags", "interval")
 EVERYTHING = "q,class,support,size,flags"
@@ -26,6 +29,33 @@ FLAGS = (
     "missing_features",
     "label_changed",
 )
+
+
+class _Expected:
+    """Scores to expect of rows without labels, batch by batch."""
+
+    def __init__(self, model: LoadedModel):
+        from hetcal.monitor.expected import Expectation
+
+        if not hasattr(model.calibrator, "calibration_labels"):
+            raise InputError(
+                f"--expected: {type(model.calibrator).__name__} does not know how right it was on "
+                "its own items. Fit with --method hybrid or swc, and without --preserve."
+            )
+        self._expectation = Expectation(model.calibrator)
+        self._low_support = model.record.get("low_support") or 0.0
+        self._sums: Any = None
+
+    def add(self, Q: NDArray[np.float64], support: NDArray[np.float64]) -> None:
+        sums = self._expectation.sums(Q, int((support < self._low_support).sum()))
+        self._sums = sums if self._sums is None else self._sums + sums
+
+    def performance(self) -> ExpectedPerformance | None:
+        from hetcal.calibration.out_of_sample_support import LOW_SHARE
+
+        if self._sums is None:
+            return None
+        return self._expectation.performance(self._sums, 0.95, LOW_SHARE)
 
 
 class Additions:
@@ -49,6 +79,7 @@ class Additions:
         prefix: str = "q_",
         leave_missing: bool = False,
         first_row: int = 1,
+        expected: bool = False,
     ):
         wanted = [part.strip() for part in columns.split(",") if part.strip()]
         unknown = [part for part in wanted if part not in _CHOICES]
@@ -60,7 +91,9 @@ class Additions:
         self._calibrator, self._roles = model.calibrator, model.roles
         self._low_support = model.record.get("low_support")
         self._leave_missing = leave_missing
-        self._with_support = model.has_support and bool({"support", "flags"} & set(wanted))
+        self._expected = _Expected(model) if expected else None
+        with_support = expected or bool({"support", "flags"} & set(wanted))
+        self._with_support = model.has_support and with_support
         available = {"support": model.has_support, "size": model.has_size}
         available["class"] = not model.roles.being_right  # the table has the predicted class
         self._wanted = {part for part in wanted if available.get(part, True)}
@@ -103,6 +136,8 @@ class Additions:
             warnings.simplefilter("ignore")  # what they say is in the flags, row by row
             Q, support, size = self._predictions(items) if n else self._nothing()
             ends = self._interval(items) if "interval" in self._wanted else {}
+        if self._expected is not None and items.known.any():
+            self._expected.add(Q[items.known], support[items.known])
         Q[~items.known] = np.nan
         top = Q.argmax(axis=1) if n else np.zeros(0, dtype=np.int64)
         new: dict[str, Any] = {}
@@ -118,6 +153,11 @@ class Additions:
         if "flags" in self._wanted:
             new[_FLAGS] = self._flags(items, top, support)
         return new
+
+    @property
+    def expected(self) -> ExpectedPerformance | None:
+        """What scores to expect of all rows so far, where that was asked for and there are any."""
+        return None if self._expected is None else self._expected.performance()
 
     def kept(self, batch: Any, format: str) -> dict[str, Any]:
         """Return the columns of the table itself, in types that do not change between batches.

@@ -17,6 +17,7 @@ from hetcal._stored import expect, stored
 from hetcal._stored.fields import instance, whole
 from hetcal._threads import ThreadSafe
 from hetcal.calibration.base import GlobalCalibrator
+from hetcal.calibration.forgetting import Aged
 from hetcal.calibration.hybrid.calibrator import HybridCalibrator
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
 from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
@@ -150,11 +151,11 @@ class FeaturesStripped(ThreadSafe):
 class FeaturelessSimilarityCalibrator(FeaturesStripped, SimilarityCalibrator):
     """A :class:`hetcal.SimilarityCalibrator` that was saved with ``forget_features=True``."""
 
-    def extend_items(self, items: NewItems, codes: Any, weight: Any = None) -> Any:
+    def extend_items(self, items: NewItems, codes: Any, aged: Aged) -> Any:
         """Add calibration items, where the others are known."""
         if getattr(self, "features_forgotten_", False):
             _not_available("extend")
-        return super().extend_items(items, codes, weight)
+        return super().extend_items(items, codes, aged)
 
 
 @stored()

@@ -16,6 +16,8 @@ from hetcal._typing import Matrix, Rows
 from hetcal.data import Folds, NewItems, Scores
 
 _LEVELS = np.linspace(0.05, 0.95, 10)
+#: Support that so many of the calibration items lack is called low.
+LOW_SHARE = 0.01
 
 
 class Reference(NamedTuple):
@@ -115,6 +117,14 @@ class OutOfSampleSupport(ThreadSafe):
 
     def _calibration_codes(self) -> NDArray[np.int64]:
         raise NotImplementedError
+
+
+def low_support(calibrator: Any) -> float | None:
+    """Return the support that one calibration item in a hundred lacks; None without support."""
+    inner = getattr(calibrator, "calibrator_", calibrator)
+    if not hasattr(inner, "out_of_sample_support"):
+        return None
+    return float(np.quantile(inner.out_of_sample_support(), LOW_SHARE))
 
 
 def support_of_new_groups(

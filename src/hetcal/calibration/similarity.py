@@ -24,6 +24,7 @@ from hetcal._stored.fields import (
     instance,
     integers,
     matrix,
+    numbers,
     one_of,
     optional,
     probabilities,
@@ -35,6 +36,7 @@ from hetcal._validation import check_labels, check_same_rows, check_sample_weigh
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import STORED, GroupAwareCalibrator
+from hetcal.calibration.forgetting import Aged, Forgetting, check_times, items_to_age
 from hetcal.calibration.out_of_sample_support import (
     OutOfSampleSupport,
     Reference,
@@ -71,13 +73,20 @@ _LARGEST_WEIGHT = 1e100
         "voters_": instance(Voters),
         "scores_": instance(Scores),
         "groups_": optional(integers(None, low=0, high=MOST_ITEMS)),
+        "times_": optional(numbers(None)),
         "feature_names_in_": column_names,
         "features_forgotten_": flag,
         "_out_of_sample": optional(probabilities(None, None)),
         "_out_of_sample_support": optional(stored_support),
         "_Z_grouped": optional(either(matrix, instance(np.ndarray))),
     },
-    may_lack=("zero_floor_", "feature_names_in_", "features_forgotten_", "_out_of_sample_support"),
+    may_lack=(
+        "zero_floor_",
+        "feature_names_in_",
+        "features_forgotten_",
+        "times_",
+        "_out_of_sample_support",
+    ),
 )
 class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     r"""Calibrate each item by the labels of the calibration items that are similar to it.
@@ -178,6 +187,7 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         _refuse_huge(items.weights)
         self._remember(items)
         self.groups_ = items.groups
+        self.times_: Matrix | None = None
         kind = self._new_similarity()
         self.space_ = AugmentedSpace(
             self.features,
@@ -297,8 +307,9 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         -------
         pandas.DataFrame
             Columns: ``item`` (row of X), ``rank``, ``calibration_item`` (row of the calibration
-            set; those that joined later follow), ``similarity``, ``weight`` (share of the whole
-            vote), ``label``. With all voters listed, the weights by label are the probabilities.
+            set; those that joined later follow, and forgotten ones are not counted),
+            ``similarity``, ``weight`` (share of the whole vote), ``label``. With all voters
+            listed, the weights by label are the probabilities.
         """
         if not (isinstance(top, int | np.integer) and top > 0):
             raise ValueError(f"top must be a positive number of voters per item; got {top!r}.")
@@ -357,13 +368,25 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         y_proba: Any = None,
         logits: Any = None,
         sample_weight: Any = None,
+        times: Any = None,
+        half_life: Any = None,
+        window: Any = None,
     ) -> Self:
-        """Add calibration items without learning the similarity anew.
+        """Add calibration items without learning the similarity anew, and forget old ones.
 
         Parameters
         ----------
         X, y, y_proba, logits, sample_weight
-            Further calibration items, as in :meth:`fit`.
+            Further calibration items, as in :meth:`fit`; the newest last.
+        times : array-like of shape (m,), optional
+            When each of them was seen: dates or numbers. Items of before that have no time, such
+            as those of :meth:`fit`, count as seen when the first that has one was.
+        half_life : float or duration, optional
+            After so many rows (with ``times``: so much time, such as ``"30 days"``) an item counts
+            half. Items of :meth:`fit` begin to lose weight with the first that is added. After 30
+            half-lives an item is dropped.
+        window : float or duration, optional
+            Only so many of the newest rows stay (with ``times``: items of so much time).
 
         Returns
         -------
@@ -376,12 +399,36 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, codes.shape[0])
             _refuse_huge(weight)
-        return self.extend_items(added, codes, weight)
+        aged = self.aged_by(codes, weight, times, half_life=half_life, window=window)
+        return self.extend_items(added, codes, aged)
 
-    def extend_items(
-        self, items: NewItems, codes: NDArray[np.int64], weight: Matrix | None = None
-    ) -> Self:
-        """Add calibration items that were checked already, with labels as codes."""
+    def aged_by(
+        self,
+        codes: NDArray[np.int64],
+        weight: Matrix | None = None,
+        times: Any = None,
+        *,
+        half_life: Any = None,
+        window: Any = None,
+    ) -> Aged:
+        """Return what stays of the calibration items, and of more of them, once these are added."""
+        known = getattr(self, "times_", None)  # files did not always have it
+        seen = check_times(times, len(codes), known)
+        forgetting = Forgetting.check(half_life, window, by_time=seen is not None)
+        aged = forgetting.join(
+            items_to_age(len(self.voters_.codes), self.voters_.weight, known),
+            items_to_age(len(codes), weight, seen),
+        )
+        left = np.unique(np.concatenate([self.voters_.codes, codes])[aged.rows])
+        if len(aged.rows) < len(self.voters_.codes) + len(codes) and len(left) < 2:
+            raise ValueError(
+                f"extend would leave {len(aged.rows)} calibration items of a single class "
+                f"({self.classes_[left][0]!r}). Pass a longer window or half_life."
+            )
+        return aged
+
+    def extend_items(self, items: NewItems, codes: NDArray[np.int64], aged: Aged) -> Self:
+        """Add calibration items that were checked already, and keep those of :meth:`aged_by`."""
         if self.groups_ is not None or self.heterogeneity_ is not None:
             raise ValueError(
                 "extend is not available after fit with groups= or heterogeneity=, which need the "
@@ -389,8 +436,12 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             )
         self.similarity_ = copy(self.similarity_)
         self.similarity_.extend(self.space_.join(items.features, items.scores))
-        self.voters_ = self.voters_.plus(codes, weight)
-        self.scores_ = self.scores_.plus(items.scores)
+        if len(aged.rows) < self.similarity_.n_items_:
+            self.similarity_.retain(aged.rows)
+        every = np.concatenate([self.voters_.codes, codes])
+        self.voters_ = Voters(every[aged.rows], len(self.classes_), aged.weight)
+        self.scores_ = self.scores_.plus(items.scores).take(aged.rows)
+        self.times_ = aged.times
         self._out_of_sample = None
         self._out_of_sample_support = None
         return self
@@ -534,6 +585,8 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         expect(mass is None or mass.n_classes == K, self, "has leaf sums of other classes")
         if self.groups_ is not None:
             check_codes(self, self.groups_, n, n)
+        times = getattr(self, "times_", None)
+        expect(times is None or len(times) == n, self, "has times of other items")
         if self.heterogeneity_ is not None:
             same = self.heterogeneity_._items.P.shape[1] == K
             expect(same, self, "has a heterogeneity of other classes")

@@ -23,6 +23,7 @@ from hetcal.cli._fit import fit
 from hetcal.cli._inspect import inspect
 from hetcal.cli._monitor import monitor
 from hetcal.cli._options import command
+from hetcal.cli._refresh import refresh
 
 EXIT_ERROR, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 _DEBUG = "HETCAL_DEBUG"
@@ -156,7 +157,7 @@ def hetcal(
     """Options that stand before every command."""
 
 
-for function in (diagnose, compare, fit, apply, monitor, inspect, export):
+for function in (diagnose, compare, fit, apply, monitor, refresh, inspect, export):
     app.command()(command(function))
 
 

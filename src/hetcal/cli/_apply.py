@@ -58,6 +58,14 @@ def apply(
             options.OUTPUT,
         ),
     ] = False,
+    expected: Annotated[
+        bool,
+        options.flag(
+            "--expected",
+            "Say what accuracy, Brier score and log loss to expect of these rows, without labels.",
+            options.OUTPUT,
+        ),
+    ] = False,
     prefix: Annotated[
         str,
         typer.Option(help="Before the class in the new columns.", rich_help_panel=options.OUTPUT),
@@ -136,6 +144,8 @@ def apply(
     written: Any
     with bar(f"Loading {model}", quiet=quiet or as_json) as say:
         if engine == Engine.dask:
+            if expected:
+                raise InputError("--expected is not for --engine dask. Use hetcal monitor.")
             _refuse_other_formats(table, out, reading.format, out_format)
             more: dict[str, Any] = {"part_rows": part_rows, "overwrite": overwrite}
             more |= {"scheduler": scheduler, "workers": workers}
@@ -145,7 +155,7 @@ def apply(
         else:
             from hetcal.batches import Additions, load_model
 
-            written = Additions(load_model(model), **adding)
+            written = Additions(load_model(model), **adding, expected=expected)
             writing = {"format": out_format, "overwrite": overwrite, "verbatim": verbatim}
             _stream(written, table, out, reading, writing, **sizes, say=say)
     seconds = time.perf_counter() - started
@@ -154,9 +164,13 @@ def apply(
         facts |= {"columns": written.names, "flags": written.counts}
         if engine == Engine.dask:
             facts |= {"engine": "dask", "parts": written.n_parts}
+        elif written.expected is not None:
+            facts["expected"] = written.expected.to_dict()
         print_json(json.dumps(facts, indent=2))
     elif not quiet:
         _show(written, out, seconds)
+    if expected and not as_json and written.expected is not None:
+        _show_expected(written.expected)
 
 
 def _on_dask(model: Path, table: str, out: str, options: dict[str, Any], say: Any) -> Any:
@@ -210,6 +224,14 @@ def _stream(
 def _delimiter(source: Any, out: str) -> str | None:
     """Return the input's separator for output of the same kind."""
     return None if out.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else source.delimiter
+
+
+def _show_expected(performance: Any) -> None:
+    from hetcal.monitor.in_words import expected_sentence
+
+    tell(errors(), expected_sentence(performance))
+    if performance.note is not None:
+        tell(errors(), f"note: {performance.note}", "yellow")
 
 
 def _show(written: Any, out: str, seconds: float) -> None:

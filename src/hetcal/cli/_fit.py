@@ -14,7 +14,7 @@ import typer
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, numbers_table, print_json, results
-from hetcal.cli._working import bar, file_size, tell, tell_line
+from hetcal.cli._working import bar, file_size, tell, tell_line, warnings_as_notes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hetcal.data import CalibrationSet
     from hetcal.tables.labelled_table import LabelledTable
 
-_SUPPORT_QUANTILE = 0.01
 _EXPERTS_SHOWN, _LEAST_WEIGHT = 6, 0.005
 
 
@@ -87,6 +86,7 @@ def fit(
         say(f"Fitting {method} on {labelled.n_items:,} items", None)
         calibrator, warned = _fitted(method, preserve, labelled, drawing.seed)
         say("Measuring", None)
+        warned += _dependent_rows(labelled, drawing.seed) if method in _LOCAL else []
         record = {
             "source": Path(table).name,
             "rows_read": labelled.n_read,
@@ -139,16 +139,28 @@ def _fitted(
     method: str, preserve: str | None, labelled: LabelledTable, seed: int
 ) -> tuple[Any, list[str]]:
     """Return the calibrator, and what hetcal warned of while it was fitted."""
-    from hetcal._exceptions import HetcalWarning
     from hetcal.calibration.fitting import fitted_to, seeded
     from hetcal.calibration.registry import get_calibrator
 
     calibrator = get_calibrator(method, preserve=preserve, classes=labelled.classes)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings_as_notes() as said:
         fitted = fitted_to(seeded(calibrator, seed), labelled.items)
-    said = [str(w.message) for w in caught if issubclass(w.category, HetcalWarning)]
-    return fitted, list(dict.fromkeys(said))
+    return fitted, said
+
+
+def _dependent_rows(labelled: LabelledTable, seed: int) -> list[str]:
+    """Say that rows belong together although --groups does not say so, where they do."""
+    from hetcal.diagnosis.checks import who_belongs_together
+    from hetcal.diagnosis.dependence import find_dependence
+
+    found = find_dependence(labelled.items, labelled.other_columns, random_state=seed)
+    if found is None:
+        return []
+    column = ",".join(found.columns) or "COLUMN, which says which rows are of one event or person"
+    return [
+        f"{who_belongs_together(found)}, so that the gain above is that of rows whose like were "
+        f"seen. Fit again with --groups {column}."
+    ]
 
 
 def _measured(calibrator: Any, items: CalibrationSet, seed: int) -> dict[str, float | None]:
@@ -156,14 +168,14 @@ def _measured(calibrator: Any, items: CalibrationSet, seed: int) -> dict[str, fl
     import numpy as np
 
     from hetcal.calibration.fitting import out_of_sample_proba
+    from hetcal.calibration.out_of_sample_support import low_support
     from hetcal.metrics.gains import Gain
     from hetcal.metrics.scores import brier_losses
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         Q = out_of_sample_proba(calibrator, items, seed)
-        inner = getattr(calibrator, "calibrator_", calibrator)
-        own = inner.out_of_sample_support() if hasattr(inner, "out_of_sample_support") else None
+        low_quantile = low_support(calibrator)
     scored, known = items.with_positive_weight(), items.weights > 0
     losses = brier_losses(scored.proba, scored.codes)
     before = float(np.average(losses, weights=scored.weight))
@@ -176,7 +188,7 @@ def _measured(calibrator: Any, items: CalibrationSet, seed: int) -> dict[str, fl
         "brier_after": after,
         "gain_low": low,
         "gain_high": high,
-        "low_support": None if own is None else float(np.quantile(own, _SUPPORT_QUANTILE)),
+        "low_support": low_quantile,
     }
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 8
 _NAME_WIDTH = 30
+_TOLD = ("fit", "table", "refreshes")
 
 
 def inspect(
@@ -71,6 +72,12 @@ def _lines(model: Path, facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if record:
         yield "fitted on", _fitted_on(record)
         yield "Brier score", _scores(record)
+    refreshes = metadata.get("refreshes", [])
+    dates = [step["from"]["made"].get("date", "") for step in refreshes] + [made.get("date", "")]
+    if refreshes and dates[0]:
+        yield "fitted", dates[0]
+    for number, step in enumerate(refreshes, start=1):
+        yield f"refresh {number}", _refreshed(step, dates[number])
     if roles:
         kind = "logits" if roles["output_kind"] == "logits" else "probabilities"
         percent = " in percent" if roles.get("percent") else ""
@@ -91,7 +98,7 @@ def _lines(model: Path, facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "forgotten", "the features of the calibration items; evidence is not available"
     for note in record.get("notes", []):
         yield "note", note
-    own = {name: value for name, value in metadata.items() if name not in ("fit", "table")}
+    own = {name: value for name, value in metadata.items() if name not in _TOLD}
     for name, value in own.items():
         yield str(name), value if isinstance(value, str) else json.dumps(value)
 
@@ -110,6 +117,22 @@ def _fitted_on(record: dict[str, Any]) -> str:
     if record["rows_read"] != record["items"]:
         text += f" ({record['rows_read']:,} rows read)"
     return text
+
+
+def _refreshed(step: dict[str, Any], date: str) -> str:
+    """Say when, from which rows, how old ones were forgotten, and whether it was better."""
+    text = f"{date} by {step['new_items']:,} rows of {step['source']}, {step['items']:,} items then"
+    by_time = f" of {step['time']}" if step.get("time") else " rows"
+    for name in ("half_life", "window"):
+        if step.get(name):
+            text += f", {name.replace('_', '-')} {step[name]}{by_time}"
+    if step.get("brier_after") is None:
+        return text
+    return (
+        f"{text}: Brier score of these {step['brier_before']:.4f} before, "
+        f"{step['brier_after']:.4f} after (gain {step['gain_low']:+.4f} to "
+        f"{step['gain_high']:+.4f})"
+    )
 
 
 def _scores(record: dict[str, Any]) -> str:

@@ -124,6 +124,14 @@ def monitor(
             rich_help_panel=options.FILES,
         ),
     ] = 600,
+    html: Annotated[
+        Path | None,
+        options.file(
+            "REPORT.html",
+            "Write what the monitor said when as a page for any browser. With --calibration (or "
+            "--held-out) TABLE it also says which features of the new rows have changed.",
+        ),
+    ] = None,
     metrics: Annotated[
         MetricsFormat | None,
         typer.Option(
@@ -151,9 +159,13 @@ def monitor(
         raise InputError("Pass --calibration or --held-out, not both.")
     if as_json and metrics is not None:
         raise InputError("Pass --json or --metrics, not both.")
+    if html is not None:
+        from hetcal.tables.writing import check_target
+
+        check_target(html, overwrite=True)
     with bar(f"Loading {model}", quiet=quiet or as_json or metrics is not None) as say:
         from hetcal.batches.model import load_model
-        from hetcal.cli._monitor_tables import watch
+        from hetcal.cli._monitor_tables import changes_since, watch
         from hetcal.monitor.expected import Expectation
 
         loaded = load_model(model)
@@ -169,7 +181,7 @@ def monitor(
                 watcher.reset()
             before = watcher.n_seen_
             expectation = Expectation(watcher.calibrator_) if expected else None
-            said, sums = watch(
+            watched = watch(
                 watcher,
                 loaded,
                 table,
@@ -179,17 +191,26 @@ def monitor(
                 say=say,
                 expectation=expectation,
             )
-            notes += said
+            notes += watched.notes
             if history is not None:
                 from hetcal.persistence import save
 
                 save(watcher, history, metadata={"table": loaded.roles.to_dict()})
+        performance = None
+        if expectation is not None and watched.expected is not None:
+            performance = expectation.performance(watched.expected, 0.95, watcher.rate)
+        if html is not None:
+            from hetcal.report import MonitorReport
+
+            source, held = calibration or held_out, held_out is not None
+            changes = changes_since(watcher, watched, loaded, source, reading, held_out=held)
+            MonitorReport.of(
+                watcher, name=model.stem, expected=performance, changes=changes, notes=notes
+            ).to_html(html)
     if len(watcher.scores_) == 1:
         notes.append(_SUPPORT_ONLY)
-    performance = None
-    if expectation is not None and sums is not None:
-        performance = expectation.performance(sums, 0.95, watcher.rate)
-        notes += [] if performance.note is None else [performance.note]
+    if performance is not None and performance.note is not None:
+        notes.append(performance.note)
     if as_json or metrics is not None:
         facts = json.loads(watcher.to_json()) | {"notes": notes}
         if performance is not None:
@@ -200,6 +221,8 @@ def monitor(
             print_lines(metrics_text(facts, metrics))
     else:
         _show(watcher, watcher.n_seen_ - before, history, notes, performance, quiet=quiet)
+        if html is not None and not quiet:
+            tell(results(), f"Report in {html}.")
     if fail_on_alarm and watcher.alarm_ is not None:
         labels_alone = all(alarm["test"] == "labels" for alarm in watcher.alarms_)
         raise typer.Exit(EXIT_LABEL_ALARM if labels_alone else EXIT_SUPPORT_ALARM)
@@ -315,6 +338,8 @@ def _show(
     *,
     quiet: bool,
 ) -> None:
+    from hetcal.monitor.in_words import expected_sentence
+
     console = results()
     facts = watcher.summary()
     _show_alarms(console, facts)
@@ -331,16 +356,7 @@ def _show(
     )
     _show_groups(console, facts)
     if performance is not None:
-        names = {"accuracy": "accuracy", "brier": "Brier score", "log_loss": "log loss"}
-        scores = [
-            f"{word} {{:.3f}} ({{:.3f}} to {{:.3f}})".format(*getattr(performance, name))
-            for name, word in names.items()
-        ]
-        tell(
-            console,
-            f"Expected of these rows, if labels depend on them as they used to: {', '.join(scores)}"
-            " (95 % intervals)",
-        )
+        tell(console, expected_sentence(performance))
     for note in notes:
         tell(errors(), f"note: {note}", "yellow")
     if history is not None:
@@ -349,29 +365,12 @@ def _show(
 
 def _show_alarms(console: Any, facts: dict[str, Any]) -> None:
     """Say which alarm came first of those of support, and of those of labels."""
-    of_labels = [alarm for alarm in facts["alarms"] if alarm["test"] == "labels"]
-    of_support = [alarm for alarm in facts["alarms"] if alarm["test"] != "labels"]
+    from hetcal.monitor.in_words import alarm_sentences, headline
+
     if not facts["alarms"]:
-        tested = (
-            "items have changed" if not facts["labels"]["n"] else "items or labels have changed"
-        )
-        tell(console, f"No alarm: nothing says that the {tested}.", "bold green")
-    for alarm in of_support[:1]:
-        tell(
-            console,
-            f"ALARM at item {alarm['time']:,}: {alarm['who']}, by {alarm['score']} "
-            f"({alarm['test']}). The calibration set no longer covers what comes in.",
-            "bold red",
-        )
-    for alarm in of_labels[:1]:
-        since = f", likely since label {alarm['since']:,}" if "since" in alarm else ""
-        tell(
-            console,
-            f"ALARM at label {alarm['labels']:,}{since}: {alarm['who']}, {alarm['score']} "
-            f"(evidence 10^{alarm['log10_evidence']:.1f}). The probabilities are wrong by more "
-            "than on the calibration items.",
-            "bold red",
-        )
+        tell(console, headline(facts), "bold green")
+    for sentence in alarm_sentences(facts):
+        tell(console, sentence, "bold red")
 
 
 def _show_groups(console: Any, facts: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 50_000
 _NO_LIMIT = 1 << 60
+_NEWEST = 2000
 #: For an autocorrelation to say something, and how far it reaches by chance almost never.
 _ENOUGH_ROWS, _MUCH_ALIKE = 200, 3
 
@@ -109,13 +110,10 @@ def watch(
     reading: Reading,
     say: Any,
     expectation: Expectation | None = None,
-) -> tuple[list[str], ExpectedSums | None]:
-    """Let a monitor see the rows of a table.
-
-    Returns what is to be said about them and, where there is an ``expectation``, its sums.
-    """
+) -> Watched:
+    """Let a monitor see the rows of a table."""
     roles, n_read = loaded.roles, 0
-    expected, apart = None, 1
+    expected, newest, apart = None, None, 1
     unknown = _UnknownLabels()
     with open_table(table, **vars(reading)) as source, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -133,6 +131,7 @@ def watch(
                 known["by"] = np.array(texts_of(batch, by), dtype=object)[rows]
             if rows.any():
                 output = {items.kind: items.output[rows]}
+                newest = X, output
                 seen = watcher.update(X, **output, **known)
                 if len(seen) >= _ENOUGH_ROWS:
                     scores = (seen[f"p_{name}"] for name in watcher.scores_)
@@ -142,7 +141,36 @@ def watch(
                     sums = expectation.sums(Q, int(seen["flag"].sum()))
                     expected = sums if expected is None else expected + sums
             say(f"Watching {table}: {n_read:,} rows", source.done())
-    return unknown.notes(roles) + _notes_on_order(watcher, apart), expected
+    return Watched(unknown.notes(roles) + _notes_on_order(watcher, apart), expected, newest)
+
+
+class Watched(NamedTuple):
+    """What is to be said about the rows of a table.
+
+    Where there is an expectation its sums; features and output of the last batch.
+    """
+
+    notes: list[str]
+    expected: ExpectedSums | None
+    newest: tuple[Any, dict[str, Any]] | None
+
+
+def changes_since(
+    watcher: SupportMonitor,
+    watched: Watched,
+    loaded: LoadedModel,
+    source: str | None,
+    reading: Reading,
+    *,
+    held_out: bool,
+) -> Any:
+    """Return which features of the newest rows have changed; None without items to compare with."""
+    if source is None or watched.newest is None or not loaded.roles.features:
+        return None
+    X, output = watched.newest
+    before = reference_items(source, loaded, None, reading, held_out=held_out)[0]
+    newest = {kind: values[-_NEWEST:] for kind, values in output.items()}
+    return watcher.what_changed(X.iloc[-_NEWEST:], before, **newest)
 
 
 def _notes_on_order(watcher: SupportMonitor, apart: int) -> list[str]:

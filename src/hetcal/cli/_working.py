@@ -6,11 +6,13 @@ Progress goes to stderr, on a terminal only, and never with ``--quiet``.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from hetcal._exceptions import HetcalWarning
 from hetcal._printable import printable
 from hetcal.cli._console import cell, errors
 
@@ -28,6 +30,17 @@ def tell_line(console: Console, text: str, style: str | None = None) -> None:
 def file_size(n_bytes: int) -> str:
     """Return a size in words."""
     return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:.1f} kB"
+
+
+@contextlib.contextmanager
+def warnings_as_notes() -> Iterator[list[str]]:
+    """Collect what hetcal warns of, each text once; other warnings are not shown."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    said = (str(w.message) for w in caught if issubclass(w.category, HetcalWarning))
+    notes += dict.fromkeys(said)
 
 
 @contextlib.contextmanager

@@ -168,16 +168,22 @@ def check_repeated_rows(items: CalibrationSet) -> AdviceWarning | None:
     )
 
 
+def who_belongs_together(found: Dependence) -> str:
+    """Return which rows are not independent."""
+    if not found.columns:
+        return "Neighbouring rows belong together"
+    names = " and ".join(repr(name) for name in found.columns)
+    return f"Rows with the same {names} belong together"
+
+
 def check_dependence(found: Dependence | None) -> AdviceWarning | None:
     """Warn when rows belong together although ``groups`` does not say so."""
     if found is None:
         return None
     if found.columns:
         names = " and ".join(repr(name) for name in found.columns)
-        rows = f"Rows with the same {names} belong together"
         remedy = f"Pass groups= with {names} (in a command: --groups {','.join(found.columns)})"
     else:
-        rows = "Neighbouring rows belong together"
         remedy = "Pass groups= with a column that says which rows are of one event or person"
     if found.lost > 0 and found.by_gain:
         seen = (
@@ -192,7 +198,8 @@ def check_dependence(found: Dependence | None) -> AdviceWarning | None:
         )
     return AdviceWarning(
         "dependent-rows",
-        f"{rows}: {seen}. {remedy} and ask again; until then nothing is recommended.",
+        f"{who_belongs_together(found)}: {seen}. {remedy} and ask again; until then nothing is "
+        "recommended.",
         voids=True,
     )
 

@@ -37,14 +37,6 @@ class Voters:
         weight = self.weight
         return Voters(self.codes[rows], self.n_classes, weight if weight is None else weight[rows])
 
-    def plus(self, codes: NDArray[np.int64], weight: Matrix | None) -> Voters:
-        """Return these voters and, after them, more; without weights each counts 1."""
-        both = (self.codes, self.weight), (codes, weight)
-        joined = None
-        if any(w is not None for _, w in both):
-            joined = np.concatenate([np.ones(len(c)) if w is None else w for c, w in both])
-        return Voters(np.concatenate([self.codes, codes]), self.n_classes, joined)
-
     def _check_restored(self) -> None:
         check_codes(self, self.codes, len(self.codes), self.n_classes)
         check_weight(self, self.weight, len(self.codes))

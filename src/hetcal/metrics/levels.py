@@ -48,6 +48,8 @@ LEVELS = {
             "advice doubling_gain interval",
             "Score.difference_se",
             "compare difference_se",
+            "refresh gain_low",
+            "refresh gain_high",
         ),
     ),
     "gain_p": Level(

@@ -8,6 +8,7 @@ import numpy as np
 
 from hetcal._typing import Matrix, Rows
 from hetcal._validation.containers import number_of_rows, take_rows
+from hetcal.calibration.forgetting import Aged
 from hetcal.monitor.batch import Batch
 from hetcal.monitor.checks import names_of
 from hetcal.monitor.reference import Reference
@@ -63,22 +64,30 @@ def split(
 
 
 def extended(
-    old: Reference, scorer: Scorer, calibrator: Any, batch: Batch, codes: Rows, seed: int
+    old: Reference,
+    scorer: Scorer,
+    calibrator: Any,
+    batch: Batch,
+    codes: Rows,
+    aged: Aged,
+    seed: int,
 ) -> Reference:
-    """Add calibration items to the calibrator, and return the reference with them."""
+    """Add calibration items to the calibrator, and return the reference with those that stay."""
     n_new, n_before = batch.n_items, len(calibrator.out_of_sample_support())
     rng = np.random.default_rng([seed, 3, n_before])
-    rows = np.append(old.calibration_rows(), n_before + np.arange(n_new))
-    calibrator.extend_items(batch.items, codes)
+    every = np.append(old.calibration_rows(), n_before + np.arange(n_new))
+    stay = np.isin(every, aged.rows)
+    rows = np.searchsorted(aged.rows, every[stay])  # places among the items that stay
+    calibrator.extend_items(batch.items, codes, aged)
     support, trees = calibrator.out_of_sample_support(return_n_trees=True)
     scores, n_trees = [support[rows]], [None if trees is None else trees[rows]]
     if len(old.scores) > 1:
         counted = old.n_trees[1]
         drawn: Any = None if counted is None else rng.choice(counted, n_new)
-        scores.append(np.append(old.scores[1], scorer.distances(batch.X, drawn, rng)))
-        n_trees.append(None if counted is None else np.append(counted, drawn))
-    top = None if old.top is None else np.append(old.top, batch.top)
+        scores.append(np.append(old.scores[1], scorer.distances(batch.X, drawn, rng))[stay])
+        n_trees.append(None if counted is None else np.append(counted, drawn)[stay])
+    top = None if old.top is None else np.append(old.top, batch.top)[stay]
     unnamed = np.full(n_new, "", dtype=object)
     added = unnamed if batch.names is None else batch.names
-    names = None if old.by is None else np.append(old.by, added)
+    names = None if old.by is None else np.append(old.by, added)[stay]
     return Reference(np.stack(scores), n_trees, top, names, rows)

@@ -14,7 +14,7 @@ from hetcal._stored import restored
 from hetcal._typing import Matrix, Rows
 from hetcal.monitor.alarms import AlarmRule, Alarms
 from hetcal.monitor.groups import ALL, Members
-from hetcal.monitor.history import History
+from hetcal.monitor.history import History, with_columns_of_now
 from hetcal.monitor.label_testing import run_label_tests
 from hetcal.monitor.origins import Origins
 from hetcal.monitor.stream import Stream
@@ -116,13 +116,14 @@ class Counts:
         """Take the counts out of the parts that a file keeps."""
         streams = Streams.from_stored(state)
         alarms = restored(Alarms, raised=state.pop("alarms_"))
-        history = restored(History, rows=state.pop("history_"))
-        names = state.pop("origins") if "origins" in state else _likely_names(streams, history)
+        rows = state.pop("history_")
+        names = state.pop("origins") if "origins" in state else _likely_names(streams, rows)
+        history = restored(History, rows=with_columns_of_now(rows))
         return cls(streams, alarms, history, restored(Origins, names=names))
 
 
-def _likely_names(streams: Streams, history: History) -> list[str]:
+def _likely_names(streams: Streams, rows: Matrix) -> list[str]:
     """Name what an old file has counted by its first update, which its copies have as well."""
     if not streams.all.n_seen:
         return []
-    return [hashlib.sha256(history.rows[:1].tobytes()).hexdigest()[:16]]
+    return [hashlib.sha256(rows[:1].tobytes()).hexdigest()[:16]]

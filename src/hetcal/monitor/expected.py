@@ -21,6 +21,8 @@ from scipy.special import ndtri
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import check_labels
 from hetcal.metrics.scores import brier_losses, log_losses
+from hetcal.monitor.labels import effective_number
+from hetcal.monitor.watched import item_weights
 
 _STRATA = 5
 #: Flagged items are too many at so many times their rate.
@@ -131,10 +133,14 @@ class Expectation:
         self._edges = edges[edges < confidence.max()]
         observed = np.stack([loss(Q, codes) for loss, _ in _SCORES.values()])
         excess, strata = observed - _moments(Q)[0], self._strata(Q)
-        parts = [excess[:, strata == g] for g in range(len(self._edges) + 1)]
-        self._excess = np.column_stack([part.mean(axis=1) for part in parts])
-        self._n_items = np.array([part.shape[1] for part in parts])
-        self._variance = np.column_stack([part.var(axis=1) for part in parts])
+        weight = item_weights(calibrator)
+        weight = np.ones(len(Q)) if weight is None else weight
+        parts = [strata == g for g in range(len(self._edges) + 1)]
+        means = [np.average(excess[:, own], axis=1, weights=weight[own]) for own in parts]
+        squares = [np.average(excess[:, own] ** 2, axis=1, weights=weight[own]) for own in parts]
+        self._excess = np.column_stack(means)
+        self._variance = np.maximum(np.column_stack(squares) - self._excess**2, 0.0)
+        self._n_items = np.array([effective_number(weight[own]) for own in parts])
 
     def sums(self, Q: Matrix, n_flagged: int) -> ExpectedSums:
         """Return the sums over items with calibrated probabilities Q."""

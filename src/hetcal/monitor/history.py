@@ -32,16 +32,32 @@ COLUMNS = (
     "labels",
     "accuracy_z",
     "brier_z",
+    "log10_label_evidence",
+    # Sums over all labels so far, from which come the means of the labels of an update.
+    "accuracy",
+    "brier",
+    "expected_accuracy",
+    "expected_brier",
 )
 _WHEN, _SEEN, _ITEMS, _LABELS = (
     COLUMNS.index(name) for name in ("when", "seen", "items", "labels")
 )
+_SUMS = slice(COLUMNS.index("accuracy"), len(COLUMNS))
+_COLUMNS_OF_OLD = COLUMNS.index("log10_label_evidence")
 
 _COUNTS = [COLUMNS.index(name) for name in COUNTS]
 # What times, in seconds, may be: pandas counts nanoseconds in 64 bits.
 _LATEST = pd.Timestamp.max.timestamp() - 1
 # Whole numbers above have no exact form as a floating-point number.
 _MOST_COUNTED = 1 << 53
+_LEAST_LOG = -700.0
+
+
+def with_columns_of_now(rows: Any) -> Any:
+    """Return the rows of a file of old, which had fewer columns, with those that it lacks."""
+    if np.ndim(rows) == 2 and np.shape(rows)[1] == _COLUMNS_OF_OLD:
+        return np.pad(rows, ((0, 0), (0, len(COLUMNS) - _COLUMNS_OF_OLD)), constant_values=np.nan)
+    return rows
 
 
 def _rows(value: Any) -> bool:
@@ -87,7 +103,7 @@ class History:
         n_alarms : int
             New ones.
         """
-        ten = np.log(10)
+        ten, labels = np.log(10), stream.labels
         row = [
             time.time(),
             stream.n_seen,
@@ -99,8 +115,11 @@ class History:
             peaks.log_evidence / ten,
             peaks.window,
             n_alarms,
-            stream.labels.n,
+            labels.n,
             *stream.label_z()[:2],
+            max(stream.label_evidence.log_value, _LEAST_LOG) / ten,
+            *(labels.expected + labels.excess)[:2],
+            *labels.expected[:2],
         ]
         return History(np.vstack([self.rows, row])[-most:])
 
@@ -110,7 +129,7 @@ class History:
         order = np.argsort(joined[:, _WHEN], kind="stable")
         own = order < len(self.rows)
         joined = joined[order]
-        for column in (_SEEN, _LABELS):
+        for column in (_SEEN, _LABELS, *range(_SUMS.start, _SUMS.stop)):
             joined[:, column] = self._so_far(column, own) + other._so_far(column, ~own)
         return History(joined[-most:])
 
@@ -118,7 +137,19 @@ class History:
         """Return a table."""
         table = pd.DataFrame(self.rows, columns=list(COLUMNS))
         table["when"] = pd.to_datetime(table["when"], unit="s", utc=True)
+        table.iloc[:, _SUMS] = self._means_of_updates()
         return table.astype(dict.fromkeys(COUNTS, np.int64))
+
+    def _means_of_updates(self) -> Matrix:
+        """Return the means over the labels that came since the row before; NaN without any."""
+        counted = np.diff(self.rows[:, _LABELS], prepend=0.0)
+        sums = np.diff(self.rows[:, _SUMS], axis=0, prepend=0.0)
+        anew = counted < 0  # an extended calibrator counts from the beginning
+        counted[anew], sums[anew] = self.rows[anew, _LABELS], self.rows[anew, _SUMS]
+        if len(self.rows) and self.rows[0, _SEEN] > self.rows[0, _ITEMS]:
+            counted[0] = 0.0  # older rows are gone
+        means = np.full(sums.shape, np.nan)
+        return np.divide(sums, counted[:, None], out=means, where=counted[:, None] > 0)
 
     def _so_far(self, column: int, own: NDArray[np.bool_]) -> Vector:
         """Return what this one had counted at each row of two joined ones."""
@@ -126,6 +157,6 @@ class History:
         if len(self.rows):
             first = self.rows[0]
             before = first[_SEEN] - first[_ITEMS]
-            if column == _LABELS and before:  # older rows are gone
-                before = first[_LABELS]
+            if column != _SEEN:
+                before = first[column] if before else 0.0  # older rows are gone
         return np.append(before, self.rows[:, column])[np.cumsum(own)]

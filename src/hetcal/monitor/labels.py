@@ -13,9 +13,18 @@ from hetcal._typing import Matrix, Rows, Vector
 from hetcal.metrics.scores import brier_losses
 
 NAMES = ("accuracy", "brier")
+_LEAST_WEIGHT = 1e-300
 
 
-@stored({"n": count, "excess": numbers(None), "variance": numbers(None)})
+@stored(
+    {
+        "n": count,
+        "excess": numbers(None),
+        "variance": numbers(None),
+        "expected": numbers(None),
+    },
+    may_lack=("expected",),
+)
 @dataclass(frozen=True, eq=False)
 class LabelSums:
     """Sums of observed minus expected, and of their variance, should the probabilities be right.
@@ -29,32 +38,48 @@ class LabelSums:
         class, items of the class minus its probabilities. Sums over items.
     variance : ndarray of shape (2 + K,)
         Of each of them.
+    expected : ndarray of shape (2 + K,)
+        What was expected; of a file of old, since it was loaded.
     """
 
     n: int
     excess: Vector
     variance: Vector
+    expected: Vector
 
     @classmethod
     def empty(cls, n_classes: int) -> LabelSums:
         """Return sums over no label."""
-        return cls(0, np.zeros(2 + n_classes), np.zeros(2 + n_classes))
+        return cls(0, *np.zeros((3, 2 + n_classes)))
 
     @classmethod
-    def over(cls, Q: Matrix, codes: Rows) -> LabelSums:
-        """Return the sums over items with calibrated probabilities Q and observed classes."""
+    def over(cls, Q: Matrix, codes: Rows, weight: Vector | None = None) -> LabelSums:
+        """Return the sums over items with calibrated probabilities Q and observed classes.
+
+        Items of different weight are as many as they are worth (Kish), each counted by its weight.
+        """
         confidence, squares = Q.max(axis=1), (Q**2).sum(axis=1)
-        variance = [
-            (confidence * (1 - confidence)).sum(),
-            4 * ((Q**3).sum(axis=1) - squares**2).sum(),
-        ]
-        return cls(
-            len(Q), excesses(Q, codes).sum(axis=1), np.append(variance, (Q * (1 - Q)).sum(axis=0))
+        variance = np.vstack(
+            [
+                confidence * (1 - confidence),
+                4 * ((Q**3).sum(axis=1) - squares**2),
+                (Q * (1 - Q)).T,
+            ]
         )
+        expected = np.vstack([confidence, 1 - squares, Q.T])
+        parts = excesses(Q, codes), variance, expected
+        if weight is None:
+            return cls(len(Q), *(part.sum(axis=1) for part in parts))
+        n = round(effective_number(weight))
+        counts = n * weight / max(float(weight.sum()), _LEAST_WEIGHT)
+        return cls(n, *(part @ counts for part in parts))
 
     def __add__(self, other: LabelSums) -> LabelSums:
         return LabelSums(
-            self.n + other.n, self.excess + other.excess, self.variance + other.variance
+            self.n + other.n,
+            self.excess + other.excess,
+            self.variance + other.variance,
+            self.expected + other.expected,
         )
 
     def interval(self, width: float) -> tuple[Vector, Vector]:
@@ -85,9 +110,19 @@ class LabelSums:
             for j, name in enumerate(names)
         }
 
+    def _restore(self) -> None:
+        if not hasattr(self, "expected"):
+            object.__setattr__(self, "expected", np.zeros(len(self.excess)))
+
     def _check_restored(self) -> None:
         n = len(self.excess)
         expect(n >= 3 and len(self.variance) == n, self, "are not counted")
+        expect(len(self.expected) == n, self, "expect other scores")
+
+
+def effective_number(weight: Vector) -> float:
+    """Return how many equal items weighted ones are worth (Kish)."""
+    return float(weight.sum() ** 2 / max(float(weight @ weight), _LEAST_WEIGHT))
 
 
 def excesses(Q: Matrix, codes: Rows) -> Matrix:

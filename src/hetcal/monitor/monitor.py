@@ -36,7 +36,7 @@ from hetcal.monitor.restored import check_restored
 from hetcal.monitor.scorer import Scorer
 from hetcal.monitor.start import start_streams
 from hetcal.monitor.summary import as_plain, groups_table, summary
-from hetcal.monitor.watched import calibrator_inside, n_items, stated_proba
+from hetcal.monitor.watched import calibrator_inside, items_of, stated_proba
 
 _SHARD_SEED = 4  # the monitor's own draws use 0 to 3
 
@@ -50,7 +50,7 @@ _SHARD_SEED = 4  # the monitor's own draws use 0 to 3
         "_alarm_share": number(1e-12, 1.0),
     },
     may_lack=("_alarm_share",),
-    derived={"calibrator": None, "classes_": None, "_n_items": None},
+    derived={"calibrator": None, "classes_": None, "_items": None},
 )
 class SupportMonitor:
     r"""Watch whether new items are still covered by the calibration set, without labels.
@@ -206,7 +206,7 @@ class SupportMonitor:
             self.calibrator_, kind, X, output, by, self.random_state
         )
         self.reference_ = reference.usable()
-        self._n_items = n_items(self.calibrator_)
+        self._items = items_of(self.calibrator_)
         self.counts_ = Counts.start(start_streams(self, self.calibrator_, stated))
         return self
 
@@ -374,12 +374,22 @@ class SupportMonitor:
 
     @on_draft
     def extend(
-        self, X: Any, y: Any, *, y_proba: Any = None, logits: Any = None, by: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        y_proba: Any = None,
+        logits: Any = None,
+        by: Any = None,
+        times: Any = None,
+        half_life: Any = None,
+        window: Any = None,
     ) -> Self:
         """Add calibration items to the calibrator and to the reference, and start the tests anew.
 
         The similarity and the distance score are not learned anew. What is refused leaves
-        calibrator and monitor as they were.
+        calibrator and monitor as they were. ``times``, ``half_life`` and ``window`` forget old
+        items as in :meth:`hetcal.SimilarityCalibrator.extend`.
         """
         self._watched()
         if self.reference != "oob" or not hasattr(self.calibrator_, "extend"):
@@ -392,10 +402,11 @@ class SupportMonitor:
             batch = Batch.check(calibrator, X, classifier_output(y_proba, logits), by)
             codes, _ = check_labels(y, self.classes_)
             check_same_rows(X=X, y=codes)
+            aged = calibrator.aged_by(codes, None, times, half_life=half_life, window=window)
             self.reference_ = extended(
-                self.reference_, self.scorer_, calibrator, batch, codes, self.random_state
+                self.reference_, self.scorer_, calibrator, batch, codes, aged, self.random_state
             ).usable()
-            self._n_items = n_items(calibrator)
+            self._items = items_of(calibrator)
             streams = start_streams(self, calibrator, stated_proba(calibrator))
             self.counts_ = self.counts_.restarted(streams)
         return self
@@ -480,8 +491,10 @@ class SupportMonitor:
         Columns: ``when`` (UTC), ``seen`` (items so far), ``items``, ``flagged``, ``discoveries``,
         ``median_support``, ``log10_evidence`` after the batch and its peak within, ``window`` (the
         largest windowed statistic as a share of its bound), ``alarms`` (new ones), ``labels`` so
-        far, ``accuracy_z`` and ``brier_z`` (observed minus expected, beyond what is
-        usual for the calibrator, in standard deviations).
+        far, ``accuracy_z`` and ``brier_z`` (observed minus expected, beyond what is usual for the
+        calibrator, in standard deviations), ``log10_label_evidence``; and, of the labels that came
+        since the row before, ``accuracy``, ``brier``, ``expected_accuracy`` and
+        ``expected_brier``.
         """
         self._watched()
         return self.counts_.history.frame()
@@ -566,7 +579,7 @@ class SupportMonitor:
 
     def _restore(self) -> None:
         self.calibrator, self.classes_ = self.calibrator_, self.calibrator_.classes_
-        self._n_items = n_items(self.calibrator_)
+        self._items = items_of(self.calibrator_)
 
     def _check_restored(self) -> None:
         check_restored(self)
@@ -586,7 +599,7 @@ class SupportMonitor:
             return calibrator
 
     def _check_items(self, calibrator: Any) -> None:
-        if n_items(calibrator) != self._n_items:
+        if items_of(calibrator) is not self._items:
             raise ValueError(
                 "The calibrator has other items than when SupportMonitor was fitted. Add items "
                 "with SupportMonitor.extend, or fit the monitor anew."

@@ -14,6 +14,7 @@ from hetcal.monitor.groups import Members, class_members, most_frequent, named_m
 from hetcal.monitor.labels import LabelSums
 from hetcal.monitor.reference import Reference
 from hetcal.monitor.streams import Streams
+from hetcal.monitor.watched import item_weights
 
 
 def start_streams(monitor: Any, calibrator: Any, stated: Matrix | None) -> Streams:
@@ -43,6 +44,7 @@ class _UsualLabels:
             Q = calibrator.out_of_sample_proba_
         self.sources = [Q] if stated is None else [Q, stated]
         self.codes, _ = check_labels(calibrator.calibration_labels(), calibrator.classes_)
+        self.weight = item_weights(calibrator)
         self.rows = None if reference is None else reference.calibration_rows()
 
     def sums(self, own: NDArray[np.bool_] | None) -> list[LabelSums]:
@@ -53,4 +55,5 @@ class _UsualLabels:
         rows: Any = slice(None)
         if own is not None and self.rows is not None and own.any():
             rows = self.rows[own]
-        return [LabelSums.over(Q[rows], self.codes[rows]) for Q in self.sources]
+        weight = None if self.weight is None else self.weight[rows]
+        return [LabelSums.over(Q[rows], self.codes[rows], weight) for Q in self.sources]

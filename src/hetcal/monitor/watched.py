@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._typing import Matrix
+from hetcal._typing import Matrix, Vector
 from hetcal._validation.containers import number_of_rows
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 
@@ -33,9 +33,9 @@ def calibrator_inside(calibrator: Any) -> Any:
     return inner
 
 
-def n_items(calibrator: Any) -> int | None:
-    """Return how many calibration items there are; None where their number cannot change."""
-    return getattr(getattr(calibrator, "similarity_", None), "n_items_", None)
+def items_of(calibrator: Any) -> Any:
+    """Return what is another object as soon as there are other items; None where that never is."""
+    return getattr(calibrator, "voters_", None)
 
 
 def check_same_items(
@@ -100,6 +100,11 @@ def _alike(calibrator: Any, watched: Any) -> bool:
 def stated_proba(calibrator: Any) -> Matrix | None:
     """Return the classifier's probabilities of the calibration items, where they are known."""
     return getattr(getattr(calibrator, "scores_", None), "proba", None)
+
+
+def item_weights(calibrator: Any) -> Vector | None:
+    """Return how much each calibration item counts; None where all count alike."""
+    return getattr(items_of(calibrator), "weight", None)
 
 
 def _leaves(calibrator: Any) -> Any:

@@ -2,5 +2,6 @@
 
 from hetcal.report.diagnose import diagnose
 from hetcal.report.model import Report
+from hetcal.report.monitor_report import MonitorReport
 
-__all__ = ["Report", "diagnose"]
+__all__ = ["MonitorReport", "Report", "diagnose"]

@@ -23,6 +23,12 @@ FORMAT = 2
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
+def versions() -> dict[str, str]:
+    """Return what a report says about what it was made with."""
+    own = {"hetcal": __version__, "core": core_name(), "Python": platform.python_version()}
+    return own | {library: metadata.version(library) for library in _LIBRARIES}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report(Findings):
     """What :func:`hetcal.diagnose` found; terminal, HTML and JSON are views of it.
@@ -77,13 +83,12 @@ class Report(Findings):
     def of(cls, found: Findings) -> Self:
         """Return the report of what a diagnosis found."""
         name = found.data.name
-        versions = {"hetcal": __version__, "core": core_name(), "Python": platform.python_version()}
         return cls(
             **vars(found),
             title=f"Calibration report{f': {name}' if name else ''}",
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             notes=[],
-            versions=versions | {library: metadata.version(library) for library in _LIBRARIES},
+            versions=versions(),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from hetcal._threads import ThreadSafe
-from hetcal._typing import Matrix
+from hetcal._typing import Matrix, Rows
 from hetcal.kernels.votes import (
     Ballot,
     Voters,
@@ -103,6 +103,13 @@ class BaseSimilarity(ThreadSafe, BaseEstimator, ABC):
 
         Assign new arrays; those of now may be in use by a prediction in another thread.
         """
+
+    def retain(self, rows: Rows) -> None:
+        """Keep only these calibration items, without learning the similarity anew."""
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot forget calibration items: it has no retain(rows). Add "
+            "it, or extend without window= and half_life=."
+        )
 
     def vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:
         """Let the calibration items vote on the class of each row of ``Z``."""

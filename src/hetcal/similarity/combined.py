@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import MOST_CLASSES, instance, number, whole
+from hetcal._typing import Rows
 from hetcal.kernels.simplex import normalize_rows
 from hetcal.kernels.votes import Ballot, Voters, VoteRule, vote_with_matrix
 from hetcal.metrics.scores import brier_losses
@@ -145,6 +146,12 @@ class CombinedSimilarity(BaseSimilarity):
         self.on_features_, self.on_proba_ = copy(self.on_features_), copy(self.on_proba_)
         self.on_features_.extend(features)
         self.on_proba_.extend(proba)
+
+    def retain(self, rows: Rows) -> None:
+        """Keep only these calibration items in both parts."""
+        self.on_features_, self.on_proba_ = copy(self.on_features_), copy(self.on_proba_)
+        self.on_features_.retain(rows)
+        self.on_proba_.retain(rows)
 
     def _parts(self, Z: Any) -> tuple[Any, Any]:
         return Z[:, : -self.n_proba_], Z[:, -self.n_proba_ :]

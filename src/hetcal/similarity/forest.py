@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import instance, one_of
 from hetcal._stored.leaves import leaf_bytes, leaves, pack_leaves, unpacked
+from hetcal._typing import Rows
 from hetcal.kernels import forest as kernel
 from hetcal.kernels.votes import Ballot, Voters, VoteRule, Votes, heaviest_neighbours
 from hetcal.similarity.base import BaseSimilarity, Matrix, Neighbours, without_self
@@ -92,6 +93,13 @@ class LeafSimilarity(BaseSimilarity):
         if self.forest_.in_bag is not None:
             unseen = np.zeros((self.forest_.n_trees, added.shape[0]), dtype=np.uint8)
             self.forest_ = replace(self.forest_, in_bag=np.hstack([self.forest_.in_bag, unseen]))
+        self._forget_sums()
+
+    def retain(self, rows: Rows) -> None:
+        """Keep only these calibration items; the trees stay as they are."""
+        self.leaves_ = self.leaves_[rows]
+        if self.forest_.in_bag is not None:
+            self.forest_ = replace(self.forest_, in_bag=self.forest_.in_bag[:, rows])
         self._forget_sums()
 
     def vote(self, Z: Any, voters: Voters, rule: VoteRule) -> Ballot:

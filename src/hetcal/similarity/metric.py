@@ -22,6 +22,7 @@ from hetcal._stored.fields import (
     one_of,
     optional,
 )
+from hetcal._typing import Rows
 from hetcal.kernels.votes import (
     Ballot,
     Voters,
@@ -107,6 +108,10 @@ class MetricSimilarity(KeepsItems):
         """Add calibration items; what was learned at fit (scale, bandwidth) stays."""
         stack = sparse.vstack if sparse.issparse(self.Z_) else np.vstack
         self._remember(stack([self.Z_, self._scaled(Z)]))
+
+    def retain(self, rows: Rows) -> None:
+        """Keep only these calibration items; what was learned at fit (scale, bandwidth) stays."""
+        self._remember(self.Z_[rows])
 
     def out_of_sample_pairwise(self, rows: slice) -> Matrix:
         """Return the similarities among the calibration items, -inf to themselves."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, log10
 
@@ -94,6 +94,13 @@ def decision(cost: findings.Cost) -> Frame:
     """Return the frame of decision curves; what lies far below zero is cut off."""
     top = max(max(c.net_benefit) for c in cost.curves)
     return _curves([0.0, top, -0.15 * top])
+
+
+def over_time(seen: Sequence[int], values: Sequence[float]) -> Frame:
+    """Return the frame of curves over the items that a monitor has seen."""
+    xlim = (float(seen[0]), float(seen[-1]))
+    drawn = _curves([0.0, *values] if min(values) >= 0 else values, xlim, _ticks(*xlim, about=4))
+    return replace(drawn, width=350, height=270, left=58, right=22)
 
 
 def intervals(groups: Sequence[findings.Subgroup]) -> Frame:

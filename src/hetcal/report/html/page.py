@@ -6,6 +6,7 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,23 +18,24 @@ from hetcal.report.html.summary import summary
 
 def page(report: model.Report) -> str:
     """Return the whole page."""
+    scopes = {row.label: row.scope for row in report.comparison}
+    return _rendered("page.html.jinja", r=report, summary=summary(report), scopes=scopes)
+
+
+def monitor_page(report: Any) -> str:
+    """Return the whole page of a :class:`~hetcal.report.monitor_report.MonitorReport`."""
+    return _rendered("monitor/page.html.jinja", r=report)
+
+
+def _rendered(template: str, **values: Any) -> str:
+    """Return a page that lets nothing in but its own style and script."""
     style, script = _asset("style.css"), _asset("script.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return (
-        _environment()
-        .get_template("page.html.jinja")
-        .render(
-            r=report,
-            summary=summary(report),
-            scopes={row.label: row.scope for row in report.comparison},
-            policy=policy,
-            style=Markup(style),
-            script=Markup(script),
-        )
-    )
+    own = {"policy": policy, "style": Markup(style), "script": Markup(script)}
+    return _environment().get_template(template).render(**values, **own)
 
 
 def notebook(report: model.Report) -> str:

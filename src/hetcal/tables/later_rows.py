@@ -1,0 +1,172 @@
+"""Labelled rows of a later table, read as the table of ``hetcal fit`` was."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hetcal._exceptions import InputError
+from hetcal._validation import check_sample_weight
+from hetcal.tables.groups import group_names, refuse_no_group
+from hetcal.tables.kinds import as_numbers, as_table, values_of
+from hetcal.tables.reading import BATCH_ROWS, open_table, whole_table
+from hetcal.tables.roles import TableRoles
+from hetcal.tables.selection import listed
+from hetcal.tables.text import is_missing
+
+
+@dataclass(frozen=True)
+class LaterRows:
+    """Rows with a label and a probability, as a calibrator takes them.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame or None
+    y : ndarray of shape (n,)
+        Labels.
+    output : ndarray of shape (n, K)
+        Probabilities or logits.
+    weight, groups, times : ndarray of shape (n,) or None
+        Times as they stand in the table.
+    n_read : int
+        Rows of the table.
+    notes : list of str
+        What was left out, in words.
+    """
+
+    X: pd.DataFrame | None
+    y: NDArray
+    output: NDArray[np.float64]
+    weight: NDArray[np.float64] | None
+    groups: NDArray | None
+    times: NDArray | None
+    n_read: int
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def n_items(self) -> int:
+        """Number of rows that can be learned from."""
+        return len(self.y)
+
+    def digest(self) -> str:
+        """Return a fingerprint of the items, by which the same rows are known again."""
+        found = hashlib.sha256()
+        if self.X is not None:
+            found.update(pd.util.hash_pandas_object(self.X, index=False).to_numpy().tobytes())
+        found.update(np.ascontiguousarray(self.output).tobytes())
+        found.update("\x1f".join(map(str, self.y.tolist())).encode())
+        return found.hexdigest()
+
+
+def read_later(
+    source: str | Path,
+    roles: TableRoles,
+    *,
+    time: str | None = None,
+    max_rows: int,
+    drop_missing: bool = False,
+    **reading: Any,
+) -> LaterRows:
+    """Return the labelled rows of a table, of a large one the last.
+
+    Parameters
+    ----------
+    source : str or path
+        A table with the columns that ``roles`` names, the label among them.
+    roles : TableRoles
+        What the columns were at fit.
+    time : str, optional
+        The column that says when each row was seen.
+    max_rows : int
+        Most rows to read into memory: the last ones.
+    drop_missing : bool, default=False
+        Whether rows without a probability are left out, or an error.
+    **reading
+        ``format``, ``encoding`` and ``decimal``, as in :func:`hetcal.tables.read_table`.
+    """
+    table, n_read = _last_rows(source, max_rows, reading)
+    frame: Any = as_table(table)
+    _check_present(frame.columns, [name for name in (time, roles.weight) if name])
+    _check_present(frame.columns, roles.groups)
+    items = roles.items(frame, leave_missing=drop_missing)
+    y, labelled = _labels(roles, frame)
+    notes = _said(n_read, frame.shape[0], max_rows)
+    usable, times, weight = labelled & items.known, None, None
+    _note_absent(notes, labelled, "label")
+    _note_absent(notes, items.known, "probability")
+    if time is not None:
+        times = values_of(frame[time])
+        known = np.array([not is_missing(value) for value in times.tolist()], dtype=bool)
+        _note_absent(notes, known, "time")
+        usable &= known
+    if roles.weight is not None:
+        weight = check_sample_weight(as_numbers(frame[roles.weight]), frame.shape[0])
+        usable &= ~(weight == 0)  # as if it were not there
+    rows = np.flatnonzero(usable)
+    if len(rows) == 0:
+        raise InputError(f"{source} has no row with a label and a probability to learn from.")
+    groups = None
+    if roles.groups:
+        refuse_no_group(frame.filter(usable.tolist()), roles.groups, rows)
+        groups = group_names(frame, roles.groups).to_numpy()[rows]
+    return LaterRows(
+        None if items.X is None else items.X.iloc[rows].reset_index(drop=True),
+        y[rows],
+        items.output[rows],
+        None if weight is None else weight[rows],
+        groups,
+        None if times is None else np.asarray(times)[rows],
+        n_read,
+        notes,
+    )
+
+
+def _last_rows(source: str | Path, max_rows: int, reading: dict[str, Any]) -> tuple[Any, int]:
+    """Return the last rows as one table, and how many there were."""
+    kept: deque[Any] = deque()
+    n_read = n_kept = 0
+    with open_table(source, **reading) as reader:
+        for batch in reader.batches(min(BATCH_ROWS, max_rows)):
+            kept.append(batch)
+            n_read += len(batch)
+            n_kept += len(batch)
+            while n_kept - len(kept[0]) >= max_rows:
+                n_kept -= len(kept.popleft())
+    table = whole_table(list(kept))
+    last: Any = as_table(table)
+    return last[max(0, n_kept - max_rows) :].to_native(), n_read
+
+
+def _labels(roles: TableRoles, frame: Any) -> tuple[NDArray, NDArray[np.bool_]]:
+    found = roles.labels(frame)
+    if found is None:
+        raise InputError(
+            f"The table lacks the column {roles.label!r} of the labels, which is what is learned "
+            f"from. It has {listed(list(frame.columns))}."
+        )
+    return found
+
+
+def _check_present(names: list[str], wanted: Any) -> None:
+    absent = [name for name in wanted if name not in set(names)]
+    if absent:
+        raise InputError(f"The table lacks the column {absent[0]!r}. It has {listed(names)}.")
+
+
+def _said(n_read: int, n_kept: int, max_rows: int) -> list[str]:
+    if n_kept == n_read:
+        return []
+    return [f"The last {n_kept:,} of {n_read:,} rows; --max-rows {max_rows} takes no more."]
+
+
+def _note_absent(notes: list[str], known: NDArray[np.bool_], what: str) -> None:
+    n = int((~known).sum())
+    if n:
+        notes.append(f"{n:,} row{'s' if n > 1 else ''} without a {what} left out.")

@@ -1,0 +1,189 @@
+"""``hetcal refresh`` from outside."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.cli.conftest import make_loans
+
+import hetcal
+from hetcal.data import CalibrationSet
+from hetcal.metrics.gains import Gain
+from hetcal.metrics.scores import brier_losses
+from hetcal.persistence import describe
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Return a folder with rows as before, and rows of a world that has changed."""
+    place = tmp_path_factory.mktemp("newer")
+    same = make_loans(120, seed=1)
+    same.to_csv(place / "same.csv", index=False)
+    changed = make_loans(120, seed=2)
+    swapped = {"default": "paid back", "paid back": "default"}
+    changed["outcome"] = changed["outcome"].map(swapped)
+    changed.to_csv(place / "changed.csv", index=False)
+    return place
+
+
+@pytest.fixture
+def refreshed(call, folder, tables, tmp_path, capsys):
+    """Return a function that refreshes the model and returns what is told as JSON."""
+
+    def run(*arguments, model=folder / "swc.hetcal", table=tables / "changed.csv"):
+        assert call("refresh", model, table, *arguments, "--json") == 0
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def items_of(table, classes):
+    return CalibrationSet.check(
+        table[["age", "region"]],
+        table["outcome"],
+        y_proba=table[["p_paid back", "p_default"]].to_numpy(),
+        classes=classes,
+        caller="test",
+        order_is_known=True,
+    )
+
+
+def test_the_gain_is_that_of_extend_out_of_sample(refreshed, folder, tables, tmp_path):
+    out = tmp_path / "new.hetcal"
+    facts = refreshed("--half-life", 60, "-o", out)
+    swc, new = hetcal.load(folder / "swc.hetcal"), pd.read_csv(tables / "changed.csv")
+    items = items_of(new, swc.classes_)
+    before = swc.predict_proba(items.X, y_proba=items.output)
+    swc.extend(items.X, items.labels, y_proba=items.output, half_life=60)
+    losses = [brier_losses(Q, items.codes) for Q in (before, swc.out_of_sample_proba_[-120:])]
+    gain = Gain.between(*losses, items)
+    assert facts["brier_before"] - facts["brier_after"] == pytest.approx(gain.value)
+    assert (facts["gain_low"], facts["gain_high"]) == pytest.approx((gain.low, gain.high))
+    assert facts["gain_low"] > 0
+    assert facts["items"] == 270
+    assert [note[:45] for note in facts["notes"]] == [
+        "y_proba ranks the labels the wrong way round "
+    ]
+    np.testing.assert_array_equal(
+        hetcal.load(out).predict_proba(items.X, y_proba=items.output),
+        swc.predict_proba(items.X, y_proba=items.output),
+    )
+
+
+def test_the_file_keeps_its_history_and_inspect_shows_it(
+    refreshed, call, folder, tables, tmp_path, capsys
+):
+    first, second = tmp_path / "first.hetcal", tmp_path / "second.hetcal"
+    refreshed("-o", first, "--half-life", "90")
+    refreshed("-o", second, "--window", "200", model=first, table=tables / "same.csv")
+    fitted, metadata = describe(folder / "swc.hetcal"), describe(second)["metadata"]
+    assert metadata["fit"]["source"] == fitted["metadata"]["fit"]["source"] == "loans.csv"
+    one, two = metadata["refreshes"]
+    assert one["from"] == {"file": "swc.hetcal", "made": fitted["made"]}
+    assert two["from"] == {"file": "first.hetcal", "made": describe(first)["made"]}
+    assert (one["source"], two["source"]) == ("changed.csv", "same.csv")
+    assert metadata["fit"]["low_support"] != fitted["metadata"]["fit"]["low_support"]
+    assert call("inspect", second) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"fitted {fitted['made']['date']}" in shown
+    assert "by 120 rows of changed.csv, 270 items then, half-life 90 rows: Brier score" in shown
+    assert "by 120 rows of same.csv, 200 items then, window 200 rows: Brier score" in shown
+    assert "refreshes" not in shown
+    assert call("apply", second, tables / "same.csv", "-o", tmp_path / "q.csv", "--quiet") == 0
+
+
+def test_rows_that_were_learned_are_refused(refreshed, call, tables, tmp_path, capsys):
+    out = tmp_path / "new.hetcal"
+    refreshed("-o", out)
+    assert call("refresh", out, tables / "changed.csv") == 2
+    assert "holds the rows of refresh 1 (changed.csv)" in capsys.readouterr().err
+
+
+def test_says_so_where_nothing_is_gained(call, folder, tables, tmp_path, capsys):
+    out = tmp_path / "new.hetcal"
+    rows = pd.read_csv(tables / "same.csv").head(40)
+    rows.to_csv(tmp_path / "few.csv", index=False)
+    arguments = "refresh", folder / "swc.hetcal", tmp_path / "few.csv"
+    assert call(*arguments) == 0
+    shown = capsys.readouterr().out
+    assert "No clear gain" in shown
+    assert "Nothing written; name a file with -o" in shown
+    assert call(*arguments, "-o", out, "--only-if-better") == 0
+    assert f"Nothing written to {out}: --only-if-better" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert not out.exists()
+    assert call(*arguments, "-o", out) == 0
+    assert f"hetcal apply {out}" in capsys.readouterr().out
+
+
+def test_overwrites_only_where_it_is_told_to(call, folder, tables, tmp_path, capsys):
+    model = tmp_path / "model.hetcal"
+    shutil.copy(folder / "swc.hetcal", model)
+    assert call("refresh", model, tables / "changed.csv", "-o", model) == 2
+    assert "exists already. Pass --overwrite" in capsys.readouterr().err
+    assert call("refresh", model, tables / "changed.csv", "-o", model, "--overwrite", "-q") == 0
+    assert len(hetcal.load(model).calibration_labels()) == 270
+    assert "gain +0." in capsys.readouterr().out
+
+
+def test_other_methods_are_fitted_anew_to_both_tables(refreshed, call, folder, tables, capsys):
+    model = folder / "global.hetcal"
+    assert call("refresh", model, tables / "changed.csv") == 2
+    assert "Pass the table of hetcal fit with --calibration" in capsys.readouterr().err
+    facts = refreshed("--calibration", folder / "loans.csv", "--half-life", "40", model=model)
+    assert facts["items"] == 270
+    assert facts["calibration"] == ["loans.csv"]
+    assert facts["gain_low"] > 0
+    half = refreshed("--calibration", folder / "loans.csv", model=model)
+    assert half["brier_after"] > facts["brier_after"] + 0.01
+
+
+def test_time_is_read_from_a_column_and_remembered(refreshed, tables, tmp_path):
+    first = tmp_path / "first.hetcal"
+    facts = refreshed("--time", "opened", "--window", "59.5 days", "-o", first)
+    assert facts["items"] == facts["new_items"] == 60
+    late = pd.read_csv(tables / "same.csv")
+    late["opened"] = pd.date_range("2025-01-01", periods=120).strftime("%Y-%m-%d")
+    late.loc[:9, "opened"] = None
+    late.to_csv(tmp_path / "late.csv", index=False)
+    facts = refreshed("--window", "365 days", model=first, table=tmp_path / "late.csv")
+    assert facts["time"] == "opened"
+    assert facts["new_items"] == 110
+    assert facts["notes"] == ["10 rows without a time left out."]
+
+
+def test_old_rows_in_a_table_are_told(call, folder, tables, tmp_path, capsys):
+    first, late = tmp_path / "first.hetcal", tmp_path / "late.csv"
+    rows = pd.read_csv(tables / "same.csv").assign(opened="2030-01-01")
+    rows.to_csv(late, index=False)
+    roles = "--time", "opened", "--window", "10 days"
+    assert call("refresh", folder / "swc.hetcal", late, *roles, "-o", first, "-q") == 0
+    assert call("refresh", first, tables / "changed.csv", *roles) == 2
+    assert "The new rows are older than the window" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda t: t.drop(columns="outcome"), "lacks the column 'outcome' of the labels"),
+        (lambda t: t.drop(columns="age"), "lacks the column 'age'"),
+        (lambda t: t.assign(outcome="sold"), "holds 'sold'; the classes"),
+        (lambda t: t.assign(outcome=None), "no row with a label and a probability"),
+        (lambda t: t.head(0), "has no row"),
+    ],
+)
+def test_wrong_tables_are_told(call, folder, tables, tmp_path, capsys, change, told):
+    change(pd.read_csv(tables / "same.csv")).to_csv(tmp_path / "bad.csv", index=False)
+    assert call("refresh", folder / "swc.hetcal", tmp_path / "bad.csv") == 2
+    assert told in capsys.readouterr().err
+
+
+def test_of_a_large_table_the_last_rows_are_taken(refreshed):
+    facts = refreshed("--max-rows", "50")
+    assert (facts["rows_read"], facts["new_items"], facts["items"]) == (120, 50, 200)
+    assert facts["notes"][0] == "The last 50 of 120 rows; --max-rows 50 takes no more."
