@@ -152,6 +152,7 @@ try:
 except SystemExit as ended:
     assert not ended.code
 unused = "scipy.stats._stats_py scipy.optimize scipy.fft sklearn.ensemble sklearn.model_selection"
+unused += " numpy.f2py.rules"
 assert not set(unused.split()) & set(sys.modules), set(unused.split()) & set(sys.modules)
 # What was put off is there on demand, in every way of asking for it.
 import scipy
@@ -159,8 +160,27 @@ assert scipy.stats.norm.cdf(0) == 0.5
 import scipy.stats._stats_py
 from scipy.stats import mode
 assert sys.modules["scipy.stats"].mode is mode is scipy.stats.mode
+import numpy
+assert numpy.f2py.get_include() and sys.modules["numpy.f2py"].rules is numpy.f2py.rules
 """
     in_new_process(code, "-W", "error")
+
+
+def test_the_collector_stays_out_of_the_start():
+    """Looking for unused objects among modules that have just been loaded finds none."""
+    code = """
+import gc
+from hetcal.cli import main
+looks = []
+gc.callbacks.append(lambda phase, info: looks.append(phase))
+try:
+    main(["inspect", "--help"])
+except SystemExit:
+    pass
+import numpy, pandas, sklearn.base
+assert not looks, len(looks)
+"""
+    in_new_process(code)
 
 
 def test_python_m_hetcal(monkeypatch, capsys):

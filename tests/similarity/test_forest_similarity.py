@@ -5,6 +5,7 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier, IsolationForest, RandomForestClassifier
 
 from hetcal.kernels import core_name, use_core
+from hetcal.kernels import forest as kernel
 from hetcal.kernels.votes import Voters, VoteRule
 from hetcal.similarity import ForestProximity, IsolationProximity
 
@@ -202,15 +203,30 @@ def test_extended_items_count_like_items_unseen_by_every_tree(core, items, voter
     np.testing.assert_allclose(ballot.mass, S @ np.eye(K)[codes], atol=1e-12)
 
 
-def test_missing_values_are_used_as_they_are(items):
+@pytest.mark.parametrize("trees", ["random", "extra"])
+def test_with_missing_values_the_forest_is_the_binned_one(items, core, trees):
     Z, codes, new = items
     Z, new = Z.copy(), new.copy()
-    Z[::7, 1] = np.nan
-    new[0, 0] = np.nan
-    forest = RandomForestClassifier(TREES, random_state=0).fit(Z, codes)
-    expected = shared_leaves(forest.apply(new), forest.apply(Z))
-    S = ForestProximity(TREES).fit(Z, codes).pairwise(new)
+    Z[::7, 1] = new[0, 0] = np.nan  # in column 0 no calibration item lacks a value
+    seed = np.random.RandomState(0).randint(2**31 - 1)
+    splitter = {"random": "best", "extra": "random"}[trees]
+    engine = kernel.BinnedForest(TREES, splitter=splitter, random_state=seed)
+    forest = engine.fit_classes(kernel.bin_features(Z), codes, K)
+    expected = shared_leaves(kernel.apply(forest, new), kernel.apply(forest, Z))
+    S = ForestProximity(TREES, trees=trees).fit(Z, codes).pairwise(new)
     np.testing.assert_allclose(S, expected, atol=1e-15)
+
+
+def test_missing_values_take_the_random_state(items):
+    Z, codes, new = items
+    Z = Z.copy()
+    Z[::7, 1] = np.nan
+    by_number, by_generator, other = (
+        ForestProximity(TREES, random_state=state).fit(Z, codes).pairwise(new)
+        for state in (3, np.random.RandomState(3), 4)
+    )
+    np.testing.assert_array_equal(by_number, by_generator)
+    assert (by_number != other).any()
 
 
 @pytest.mark.parametrize(

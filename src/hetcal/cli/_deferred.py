@@ -21,10 +21,23 @@ class _Deferred(ModuleType):
             return getattr(import_module(self.__name__), name)
 
 
-def defer(name: str) -> None:
-    """Let ``import name`` wait for the first use; for a process of our own, before it loads it.
+# A third of the start: scikit-learn loads the first for one function that predictions do not call,
+# and scipy all that numpy has, also what translates Fortran.
+_UNUSED = ("scipy.stats", "numpy.f2py")
+
+
+def defer_unused() -> None:
+    """Put off modules that predictions do not need; for a process of our own."""
+    for name in _UNUSED:
+        _defer(name)
+
+
+def _defer(name: str) -> None:
+    """Let ``import name`` wait for the first use, unless it is loaded already.
 
     ``importlib.util.LazyLoader`` does not do: a second ``import`` of the module counts as its use.
     """
     if name not in sys.modules:
-        sys.modules[name] = _Deferred(name)
+        sys.modules[name] = deferred = _Deferred(name)
+        package, _, part = name.rpartition(".")
+        setattr(import_module(package), part, deferred)

@@ -16,6 +16,8 @@ from typing import Annotated, Any
 
 import typer
 
+from hetcal.cli._deferred import defer_unused
+
 #: Rows that are computed with; as in ``hetcal.tables.sampling``, which need not be loaded for this.
 MAX_ROWS = 50_000
 COLUMNS, FILES, OUTPUT = "Columns of the table", "Files", "Output"
@@ -226,6 +228,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def run(**values: Any) -> None:
+        defer_unused()
         for name, kind in sets.items():
             values[name] = kind(**{f.name: values.pop(f.name) for f in fields(kind)})
         function(**values)
