@@ -20,7 +20,10 @@ PAGES = [
         for page in sorted((ROOT / "docs" / kind).glob("*.md"))
     ),
 ]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# The build of the documentation runs those of the gallery, plot_*.py.
+EXAMPLES = [
+    path for path in sorted((ROOT / "examples").glob("*.py")) if not path.name.startswith("plot_")
+]
 
 # A fenced block, and whether the line before it marks it as planned.
 BLOCK = re.compile(r"(?P<planned><!-- planned -->\n)?```python\n(?P<code>.*?)```", re.DOTALL)

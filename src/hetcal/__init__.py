@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         VectorScaling,
         VennAbersCalibration,
         from_confidence,
+        from_logprobs,
         get_calibrator,
         list_calibrators,
     )
@@ -98,6 +99,7 @@ _HOME = {
     "diagnose": "hetcal.report",
     "evaluate": "hetcal.metrics",
     "from_confidence": "hetcal.calibration",
+    "from_logprobs": "hetcal.calibration",
     "get_calibrator": "hetcal.calibration",
     "learning_curve": "hetcal.diagnosis",
     "list_calibrators": "hetcal.calibration",
@@ -162,6 +164,7 @@ __all__ = [
     "diagnose",
     "evaluate",
     "from_confidence",
+    "from_logprobs",
     "get_calibrator",
     "learning_curve",
     "list_calibrators",

@@ -1,4 +1,4 @@
-"""Reading numpy, pandas, polars and lists alike, through narwhals."""
+"""Reading numpy, pandas, polars, tensors and lists alike."""
 
 from __future__ import annotations
 
@@ -16,6 +16,41 @@ def as_frame(data: Any) -> nw.DataFrame | None:
         return None
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def without_tensor(data: Any, name: str) -> Any:
+    """Return a tensor, or anything else with ``__array__`` or ``__dlpack__``, as a NumPy array.
+
+    Arrays, tables, sparse matrices and lists stay as they are.
+
+    Examples
+    --------
+    >>> class Tensor:
+    ...     def __dlpack__(self, **options):
+    ...         return np.ones(2).__dlpack__(**options)
+    ...
+    ...     def __dlpack_device__(self):
+    ...         return (1, 0)
+    >>> without_tensor(Tensor(), "y")
+    array([1., 1.])
+    """
+    if isinstance(data, np.ndarray | list | tuple) or sparse.issparse(data):
+        return data
+    if not (hasattr(data, "__array__") or hasattr(data, "__dlpack__")):
+        return data
+    native = nw.from_native(data, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame | nw.LazyFrame | nw.Series):
+        return data
+    try:
+        if hasattr(data, "detach"):  # torch: no gradients are wanted, from whatever device
+            data = data.detach().cpu()
+            data = data.float() if "bfloat16" in str(data.dtype) else data  # unknown to NumPy
+        return np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise TypeError(
+            f"{name} is a {type(data).__name__} that cannot be read as a NumPy array ({error}). "
+            "Pass a dense array of numbers in main memory."
+        ) from error
 
 
 def column_names(data: Any) -> list[str] | None:
@@ -41,7 +76,7 @@ def column_names(data: Any) -> list[str] | None:
 
 def as_array(data: Any, name: str) -> NDArray:
     """Return ``data`` as a dense numpy array, whatever container it comes in."""
-    data = _with_masks(data)
+    data = _with_masks(without_tensor(data, name))
     if isinstance(data, np.ndarray):
         _refuse_masked(data, name)
         return np.asarray(data)
@@ -64,7 +99,7 @@ def masked_as_missing(X: Any) -> Any:
     array([[ 1.,  2.],
            [ 3., nan]])
     """
-    X = _with_masks(X)
+    X = _with_masks(without_tensor(X, "X"))
     if not isinstance(X, np.ma.MaskedArray):
         return X
     if not np.ma.is_masked(X):
@@ -140,7 +175,8 @@ def number_of_rows(data: Any, name: str = "y") -> int:
     if shape is None and hasattr(data, "collect"):
         raise TypeError(f"{name} is a lazy table. Pass {name}.collect().")
     if shape is None:
-        shape = (len(data),) if hasattr(data, "__len__") else np.asarray(data).shape
+        sized = hasattr(data, "__len__")
+        shape = (len(data),) if sized else np.shape(without_tensor(data, name))
     if len(shape) == 0:
         raise ValueError(
             f"{name} is a single value ({data!r}); expected a sequence with one entry per row. "
@@ -150,8 +186,11 @@ def number_of_rows(data: Any, name: str = "y") -> int:
 
 
 def take_rows(table: Any, rows: Any) -> Any:
-    """Return some rows of a table, array, sparse matrix or list, in its own container."""
+    """Return some rows of a table, array, sparse matrix or list, in its own container.
+
+    Those of a tensor are a NumPy array.
+    """
     # Late: what only reads tables runs without scikit-learn, which takes a second to import.
     from sklearn.utils import _safe_indexing
 
-    return _safe_indexing(table, rows)
+    return _safe_indexing(without_tensor(table, "X"), rows)

@@ -177,9 +177,12 @@ class FeatureEncoder:
 
     def _checked_sparse(self, X: Any) -> sparse.csr_array:
         if not self.allow_sparse:
+            n, d = X.shape
             raise TypeError(
-                "X is sparse, but this method needs a dense array (Sparse data was passed). "
-                "Pass X.toarray()."
+                f"X is a sparse matrix of {n} x {d}, but this method needs a dense array (Sparse "
+                "data was passed). Project it to some tens of columns, e.g. with "
+                "sklearn.decomposition.TruncatedSVD(50), fitted once and used for new items too; "
+                f"X.toarray() takes {max(1, n * d * 8e-6):,.0f} MB."
             )
         matrix = sparse.csr_array(X, dtype=np.float64)
         refuse_empty(matrix.shape)

@@ -9,6 +9,7 @@ from hetcal.calibration.ensemble import EnsembleTemperatureScaling
 from hetcal.calibration.histogram import HistogramBinning
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.isotonic import IsotonicCalibration
+from hetcal.calibration.logprobs import from_logprobs
 from hetcal.calibration.matrix import MatrixScaling
 from hetcal.calibration.platt import PlattScaling
 from hetcal.calibration.precomputed import PrecomputedProba
@@ -45,6 +46,7 @@ __all__ = [
     "VectorScaling",
     "VennAbersCalibration",
     "from_confidence",
+    "from_logprobs",
     "get_calibrator",
     "list_calibrators",
     "register_calibrator",

@@ -27,7 +27,7 @@ from hetcal._validation import (
     warn_column_order,
     weights_as_counts,
 )
-from hetcal._validation.containers import take_rows
+from hetcal._validation.containers import take_rows, without_tensor
 from hetcal.data.scores import Scores
 from hetcal.kernels.binned_features import BinnedFeatures, bin_features
 from hetcal.kernels.simplex import zero_floor
@@ -37,7 +37,7 @@ class _Features:
     """Features as they were given, and their encodings, each made once when it is asked for."""
 
     def __init__(self, X: Any):
-        self.given = X
+        self.given = without_tensor(X, "X")
         self._encodings: dict[tuple[str, bool], tuple[FeatureEncoder, Any]] = {}
 
     def encoding(self, missing: str, allow_sparse: bool) -> tuple[FeatureEncoder, Any]:

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._validation.containers import as_array, without_tensor
+
 #: Flagged items that are looked at.
 _MOST = 500
 _COLUMNS = ("feature", "recovered", "distance", "before", "now", "unseen")
@@ -18,7 +20,8 @@ def feature_changes(
     monitor: Any, X: Any, before: Any, output: dict[str, Any], seed: int
 ) -> pd.DataFrame:
     """Return one row per feature; see :meth:`SupportMonitor.what_changed`."""
-    now, old = pd.DataFrame(X), pd.DataFrame(before)
+    X = without_tensor(X, "X")
+    now, old = pd.DataFrame(X), pd.DataFrame(without_tensor(before, "before"))
     if list(now.columns) != list(old.columns):
         raise ValueError(
             "SupportMonitor.what_changed needs the same features in X and before; got "
@@ -42,7 +45,7 @@ def _recovered(
     """Return the share of flagged items that are usual with a usual value of each feature."""
     chosen = np.flatnonzero(monitor.p_values(X, **output) <= monitor.rate)[:_MOST]
     items = pd.DataFrame(X).iloc[chosen].reset_index(drop=True)
-    own = {kind: np.asarray(values)[chosen] for kind, values in output.items()}
+    own = {kind: as_array(values, kind)[chosen] for kind, values in output.items()}
 
     def flagged(features: pd.DataFrame) -> NDArray[np.bool_]:
         given = features.to_numpy() if isinstance(X, np.ndarray) else features

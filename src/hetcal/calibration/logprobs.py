@@ -1,0 +1,184 @@
+"""Log-probabilities that a language model gave to the options of a question, as probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from hetcal._validation import (
+    check_choice,
+    check_columns_match_classes,
+    check_labels,
+    check_proba_names,
+    check_same_rows,
+)
+from hetcal._validation.containers import as_float_array, column_names
+
+# Rounding lets the logarithm of 1 come out above 0; anything larger is no log-probability.
+_ROUNDING = 1e-3
+
+
+def from_logprobs(
+    y: Any, logprobs: Any, *, classes: Any = None, tokens: str = "sum"
+) -> tuple[NDArray | None, NDArray[np.float64], NDArray]:
+    """Return labels, probabilities and classes from log-probabilities of a question's options.
+
+    The probability of an option is its share: the exponential of its log-probability, divided by
+    the sum over all options. What a model gave to anything that is no option is left out.
+
+    An option that is not listed (top-k lists end somewhere) had no more than the least that is
+    listed, and all unlisted ones together no more than what the listed left over: it gets the
+    smaller of the two, the left-over divided evenly among the unlisted options.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or None
+        The right option of each question; None for new questions.
+    logprobs : array-like of shape (n, K), table, or sequence of dicts
+        Natural logarithms. One column per option, in the order of ``classes`` (NaN where an option
+        is not listed, ``-inf`` where it does not exist); a table whose columns are named after the
+        options; or one dict per question, ``{"A": -0.1, " B": -2.5, "the": -4.0}``, as APIs list
+        the top tokens: spaces around a token do not count, and what reads the same is added up. A
+        value may be the list of the log-probabilities of the tokens that an option consists of.
+    classes : array-like, optional
+        The options. Needed for new questions. By default the columns of a table, else the labels
+        in ``y``.
+    tokens : {"sum", "mean"}, default="sum"
+        Of an option with several tokens the sum is the log-probability of the whole. The mean
+        does not put long options at a disadvantage (length normalisation), and needs every option.
+
+    Returns
+    -------
+    y : ndarray of shape (n,) or None
+        Labels, among ``classes``.
+    y_proba : ndarray of shape (n, K)
+        Probabilities, in the order of ``classes``.
+    classes : ndarray of shape (K,)
+        The options.
+
+    See Also
+    --------
+    from_confidence : The answer and its confidence. Where the letters of options mean nothing, the
+        probability of being right is what to calibrate:
+        ``from_confidence(y, classes[y_proba.argmax(axis=1)], y_proba.max(axis=1))``.
+
+    Examples
+    --------
+    >>> y, y_proba, classes = from_logprobs(
+    ...     ["A", "B"], [{"A": -0.1, " A": -3.0, "B": -3.0}, {"B": -0.7, "The": -0.8}])
+    >>> y_proba.round(3), classes
+    (array([[0.95 , 0.05 ],
+           [0.098, 0.902]]), array(['A', 'B'], dtype='<U1'))
+
+    Options of several tokens, each with its own log-probability:
+
+    >>> from_logprobs(None, [[[-0.2], [-0.1, -0.3, -0.2]]], classes=["no", "not at all"],
+    ...               tokens="mean")[1]
+    array([[0.5, 0.5]])
+    """
+    check_choice(tokens, "tokens", ("sum", "mean"), caller="from_logprobs")
+    check_same_rows(y=y, logprobs=logprobs)
+    if classes is None:
+        classes = column_names(logprobs)
+    if classes is None and y is None:
+        raise ValueError(
+            "from_logprobs got neither y nor classes. Pass the labels of the calibration items, "
+            "or, for new items, the classes that it returned for those."
+        )
+    given = classes is not None
+    order = check_labels(classes if given else y, classes)[1]
+    labels = None if y is None else order[check_labels(y, order)[0]]
+    L, elsewhere = _matrix(logprobs, order, tokens, given)
+    _refuse(L, order, tokens)
+    return labels, _shares(_with_unlisted(L, elsewhere)), order
+
+
+def _matrix(
+    logprobs: Any, order: NDArray, tokens: str, given: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return log-probabilities with one column per option, and of each row what others got."""
+    if isinstance(logprobs, list | tuple):
+        if all(isinstance(row, Mapping) for row in logprobs):
+            return _from_dicts(logprobs, order, tokens)
+        logprobs = [[_whole(value, tokens) for value in row] for row in logprobs]
+    check_proba_names(logprobs, order, name="logprobs")
+    L = np.atleast_2d(as_float_array(logprobs, "logprobs").T).T
+    check_columns_match_classes(L.shape[1], order, name="logprobs", given=given)
+    return L, np.zeros(len(L))
+
+
+def _from_dicts(
+    rows: Sequence[Mapping], order: NDArray, tokens: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    place = {str(label).strip(): k for k, label in enumerate(order.tolist())}
+    L = np.full((len(rows), len(place)), np.nan)
+    elsewhere = np.zeros(len(L))
+    for i, row in enumerate(rows):
+        for token, value in row.items():
+            k, value = place.get(str(token).strip()), _whole(value, tokens)
+            if k is None:
+                elsewhere[i] += np.exp(value)
+            else:
+                L[i, k] = value if np.isnan(L[i, k]) else np.logaddexp(L[i, k], value)
+    return L, elsewhere
+
+
+def _whole(value: Any, tokens: str) -> float:
+    """Return the log-probability of an option from those of its tokens, or as it is."""
+    try:
+        values = np.asarray(np.nan if value is None else value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"logprobs must hold numbers, or lists of numbers for options of several tokens; got "
+            f"{value!r}. Pass natural logarithms of probabilities."
+        ) from error
+    if values.size == 0:
+        return np.nan
+    return float(values.sum() if tokens == "sum" else values.mean())
+
+
+def _refuse(L: NDArray[np.float64], order: NDArray, tokens: str) -> None:
+    """Raise where these are no log-probabilities, or say nothing about a question."""
+    bad = L > _ROUNDING
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"Row {row} of logprobs holds {L[row, column]:.4g}; logarithms of probabilities are "
+            "not above 0. Pass probabilities as y_proba= and logits as logits= to the calibrator "
+            "itself."
+        )
+    unlisted = np.isnan(L)
+    if tokens == "mean" and unlisted.any():
+        row, column = np.argwhere(unlisted)[0]
+        raise ValueError(
+            f"Row {row} of logprobs lacks option {order.tolist()[column]!r}; means over tokens "
+            "cannot tell what an unlisted option got. Score every option, or pass tokens='sum'."
+        )
+    empty = ~np.isfinite(L).any(axis=1)
+    if empty.any():
+        raise ValueError(
+            f"Row {int(np.argmax(empty))} of logprobs lists none of the options "
+            f"{order.tolist()[:10]} ({int(empty.sum())} such rows). Ask the model for more tokens "
+            "(top_logprobs), or leave these rows out of every argument."
+        )
+
+
+def _with_unlisted(L: NDArray[np.float64], elsewhere: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log-probabilities of which the unlisted ones have their bound."""
+    unlisted = np.isnan(L)
+    if not unlisted.any():
+        return L
+    P = np.exp(np.where(unlisted, -np.inf, L))
+    left = np.maximum(1 - P.sum(axis=1) - elsewhere, 0) / np.maximum(unlisted.sum(axis=1), 1)
+    least = np.where(P > 0, P, np.inf).min(axis=1)
+    with np.errstate(divide="ignore"):
+        bound = np.log(np.minimum(left, least))
+    return np.where(unlisted, bound[:, None], L)
+
+
+def _shares(L: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.exp(L - logsumexp(L, axis=1, keepdims=True))
