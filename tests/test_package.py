@@ -50,6 +50,23 @@ def test_version_is_that_of_the_metadata():
     assert re.match(r"\d+\.\d+\.\d+", hetcal.__version__)
 
 
+def test_changelog_and_citation_have_the_version():
+    heading = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[1]
+    assert heading == ("Unreleased" if ".dev" in hetcal.__version__ else hetcal.__version__)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {hetcal.__version__}\n" in citation
+
+
+def test_the_declared_pythons_are_tested_and_get_wheels():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = re.findall(r"Python :: (3\.\d+)", str(project["project"]["classifiers"]))
+    tests = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    assert re.findall(r"3\.\d+", re.search(r"python: \[(.*)\]", tests)[1]) == declared
+    wheels = [f"cp{version.replace('.', '')}-*" for version in declared]
+    assert project["tool"]["cibuildwheel"]["build"] == wheels
+    assert project["project"]["requires-python"] == f">={declared[0]}"
+
+
 @pytest.mark.parametrize("name", hetcal.__all__)
 def test_public_names_resolve(name):
     assert getattr(hetcal, name) is not None

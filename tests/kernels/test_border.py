@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import os
 import pickle
-import resource
 import subprocess
 import sys
 import textwrap
@@ -673,6 +672,7 @@ SCARCE = """
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
 def test_without_a_thread_to_be_had():
     """Each thread wants a stack of 1 GB, 200 MB are left: the calling thread does the work."""
+    import resource
 
     def large_stacks():
         resource.setrlimit(resource.RLIMIT_STACK, (1 << 30, resource.RLIM_INFINITY))
