@@ -8,18 +8,20 @@ import shutil
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
+# A busy machine makes examples slow, which says nothing about hetcal.
+_PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 # A person explores new examples with every run; a gate must not depend on the draw.
-settings.register_profile("gate", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("gate")
+settings.register_profile("person", **_PATIENT)
+settings.register_profile("gate", derandomize=True, **_PATIENT)
+settings.load_profile("gate" if os.environ.get("CI") else "person")
 
 # As the command does: on a busy machine threads that spin while they wait take minutes.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -61,6 +63,13 @@ def pytest_report_header() -> str:
     return f"hetcal: {core_name()} core, from {hetcal.__path__[0]}\nHETCAL_DATA: {data}"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests in the package only: there are none in the tests."""
+    found = yield
+    return [collector for collector in found if type(collector) is pytest.Module]
+
+
 @pytest.fixture(scope="session")
 def small_hybrids() -> Callable[[], AbstractContextManager[None]]:
     """Return a context in which hybrids have few experts and trees, unless others are asked for.
@@ -83,6 +92,13 @@ def small_hybrids() -> Callable[[], AbstractContextManager[None]]:
             yield
 
     return context
+
+
+@pytest.fixture(scope="module")
+def with_small_hybrids(small_hybrids) -> Iterator[None]:
+    """Let all hybrids of a module's tests be small: ``usefixtures`` of this asks for it."""
+    with small_hybrids():
+        yield
 
 
 # On the pure core a local forest takes a hundred times as long, and these grow thousands of them.

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 import hetcal
 from hetcal.kernels import core_name
@@ -39,7 +40,7 @@ def in_fresh_python(code: str, **environment: str) -> subprocess.CompletedProces
         capture_output=True,
         text=True,
         env=os.environ | environment,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
 

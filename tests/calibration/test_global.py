@@ -87,7 +87,7 @@ def sample(n=300, K=3, seed=0, temperature=2.0):
 
 
 @every_variant
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12)
 @given(problem=problems())
 def test_always_k_columns_on_the_simplex(name, preset, problem):
     P, codes, weight = problem
@@ -102,7 +102,7 @@ def test_always_k_columns_on_the_simplex(name, preset, problem):
 
 
 @every_variant
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8)
 @given(problem=problems())
 def test_weight_two_equals_the_row_twice(name, preset, problem):
     P, codes, weight = problem
@@ -118,7 +118,7 @@ def test_weight_two_equals_the_row_twice(name, preset, problem):
 
 
 @every_variant
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8)
 @given(problem=problems(), seed=st.integers(0, 1000))
 def test_the_order_of_rows_does_not_matter(name, preset, problem, seed):
     P, codes, weight = problem
@@ -130,7 +130,7 @@ def test_the_order_of_rows_does_not_matter(name, preset, problem, seed):
 
 
 @every_variant
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8)
 @given(problem=problems(), seed=st.integers(0, 1000))
 def test_relabelling_the_classes_relabels_the_columns(name, preset, problem, seed):
     P, codes, weight = problem
@@ -143,7 +143,7 @@ def test_relabelling_the_classes_relabels_the_columns(name, preset, problem, see
 
 
 @pytest.mark.parametrize("name", MONOTONE)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12)
 @given(problem=problems())
 def test_binary_maps_never_reverse_the_ranking(name, problem):
     P, codes, weight = problem

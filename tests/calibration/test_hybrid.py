@@ -43,9 +43,9 @@ def test_shuffled_labels_give_local_experts_no_weight():
     # standard error is believed, which noise makes in a sixth of all draws.
     local = []
     for seed in range(8):
-        data = make_hidden_heterogeneity(600, heterogeneity=0.9, random_state=seed)
+        data = make_hidden_heterogeneity(300, heterogeneity=0.9, random_state=seed)
         y = np.random.default_rng(seed).permutation(data.y)
-        hybrid = HybridCalibrator(n_estimators=60).fit(data.X, y, y_proba=data.y_proba)
+        hybrid = HybridCalibrator(n_estimators=30).fit(data.X, y, y_proba=data.y_proba)
         table = hybrid.experts_
         is_local = ~table.index.isin(["base", "global"])
         local.append(table.loc[is_local, "weight"].sum())
@@ -54,23 +54,23 @@ def test_shuffled_labels_give_local_experts_no_weight():
 
 def test_out_of_sample_brier_equals_brier_on_fresh_items():
     gap, error = [], []
-    for seed in range(4):
+    for seed in range(3):
         data = make_hidden_heterogeneity(
-            500, heterogeneity=0.8, miscalibration=0.5, random_state=seed
+            400, heterogeneity=0.8, miscalibration=0.5, random_state=seed
         )
-        hybrid, new = fitted(data, "auto"), data.sample(4000, random_state=100 + seed)
+        hybrid, new = fitted(data, "auto"), data.sample(2000, random_state=100 + seed)
         own = brier_per_item(hybrid.out_of_sample_proba_, data)
         fresh = brier_per_item(hybrid.predict_proba(new.X, y_proba=new.y_proba), new)
         gap.append(own.mean() - fresh.mean())
-        error.append(np.sqrt(own.var() / 500 + fresh.var() / 4000))
+        error.append(np.sqrt(own.var() / 400 + fresh.var() / 2000))
     assert abs(np.mean(gap)) < 2 * np.sqrt(np.mean(np.square(error)) / len(error))
 
 
 def test_gains_where_there_is_something_to_gain_and_keeps_still_where_not():
     gains = {}
     for heterogeneity in (0.0, 1.0):
-        data = make_hidden_heterogeneity(1000, heterogeneity=heterogeneity, random_state=0)
-        hybrid, new = fitted(data), data.sample(4000, random_state=1)
+        data = make_hidden_heterogeneity(600, heterogeneity=heterogeneity, random_state=0)
+        hybrid, new = fitted(data), data.sample(1000, random_state=1)
         Q = hybrid.predict_proba(new.X, y_proba=new.y_proba)
         gains[heterogeneity] = new.expected_brier(new.recalibrated_proba) - new.expected_brier(Q)
     assert gains[1.0] > 0.03
@@ -78,12 +78,12 @@ def test_gains_where_there_is_something_to_gain_and_keeps_still_where_not():
 
 
 def test_groups_keep_related_rows_apart():
-    # Each row stands ten times with one random label: neighbours give it away, groups must not.
+    # Each row stands five times with one random label: neighbours give it away, groups must not.
     rng = np.random.default_rng(0)
     base = rng.normal(size=(60, 3))
-    X, groups = np.repeat(base, 10, axis=0), np.repeat(np.arange(60), 10)
-    y = np.repeat(rng.integers(0, 2, 60), 10)
-    P = np.full((600, 2), 0.5)
+    X, groups = np.repeat(base, 5, axis=0), np.repeat(np.arange(60), 5)
+    y = np.repeat(rng.integers(0, 2, 60), 5)
+    P = np.full((300, 2), 0.5)
     grouped = HybridCalibrator(QUICK, n_estimators=30).fit(X, y, y_proba=P, groups=groups)
     assert ((grouped.out_of_sample_proba_ - np.eye(2)[y]) ** 2).sum(axis=1).mean() > 0.45
     leaking = HybridCalibrator(QUICK, n_estimators=30).fit(X, y, y_proba=P)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderW
 
 
 @given(st.integers(0, 10_000), st.integers(2, 6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_keep_top_is_the_projection(seed, K):
     rng = np.random.default_rng(seed)
     Q, top = rng.dirichlet(np.ones(K), 1), rng.integers(K, size=1)

@@ -61,7 +61,7 @@ def fresh(calibrator, **params):
 
 
 @pytest.mark.parametrize("name", ALL)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10_000), K=st.integers(2, 5), core=st.sampled_from(CORES))
 def test_rows_are_probabilities_and_support_is_bounded(name, seed, K, core):
     X, y, P, X_new, P_new = draw(seed, K=K)
@@ -82,7 +82,7 @@ def test_rows_are_probabilities_and_support_is_bounded(name, seed, K, core):
         assert (support <= len(y) + 1e-9).all()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), weighted=st.booleans())
 def test_similarity_one_everywhere_gives_class_frequencies(seed, weighted):
     X, y, P, X_new, P_new = draw(seed)
@@ -170,7 +170,7 @@ def test_names_of_classes_do_not_matter_to_forests(name):
 
 
 @pytest.mark.parametrize("name", ["sba", "sbaw", *METRIC])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10_000))
 def test_row_order_does_not_matter_without_random_draws(name, seed):
     X, y, P, X_new, P_new = draw(seed)
@@ -188,7 +188,7 @@ def test_row_order_does_not_matter_without_random_draws(name, seed):
 
 
 @pytest.mark.parametrize("name", METRIC)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10_000))
 def test_weight_two_equals_the_row_twice_and_weight_zero_its_absence(name, seed):
     X, y, P, X_new, P_new = draw(seed)

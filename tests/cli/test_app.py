@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from tests.patience import PATIENCE
 
 import hetcal
 from hetcal._version import __version__
@@ -29,7 +30,7 @@ def in_new_process(code: str, *options: str) -> str:
         capture_output=True,
         text=True,
         env=os.environ,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -312,18 +309,6 @@ def test_a_reader_that_has_seen_enough(folder, new, tmp_path):
     assert process.returncode == 1
     assert b"Traceback" not in errors
     assert b"Exception" not in errors
-
-
-def test_killed_in_the_middle_leaves_no_half_table(folder, new, tmp_path):
-    pd.concat([new] * 400).to_csv(tmp_path / "new.csv", index=False)
-    out = tmp_path / "out.csv"
-    arguments = ["apply", str(folder / "global.hetcal"), str(tmp_path / "new.csv"), "-o", str(out)]
-    with subprocess.Popen([*HETCAL, *arguments, "--batch-rows", "20", "-q"]) as process:
-        started = time.monotonic()
-        while not list(tmp_path.glob(".out.csv.*.tmp")) and time.monotonic() - started < 60:
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-    assert not out.exists()
 
 
 @pytest.mark.slow

@@ -13,6 +13,8 @@ from hetcal.cli import main
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.metrics import brier_score
 
+pytestmark = pytest.mark.usefixtures("with_small_hybrids")
+
 
 def call(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:

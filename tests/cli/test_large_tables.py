@@ -10,6 +10,8 @@ import pytest
 from hetcal import load
 from hetcal.persistence import describe
 
+pytestmark = pytest.mark.usefixtures("with_small_hybrids")
+
 ROLES = ("--label", "outcome", "--proba", "p_*")
 SAID = "60 of 150 rows, drawn at random (--seed 3)"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.patience import PATIENCE
 
 from hetcal.cli import main
 
@@ -115,6 +117,11 @@ def cluster():
 
 
 @pytest.fixture
-def client(cluster):
+def client(cluster, monkeypatch):
     """Return the client of two workers that are restarted when they die."""
+    from hetcal.dask import apply
+    from hetcal.dask.cluster import connected
+
+    # Commands that are told its address: they may wait longer than a person would.
+    monkeypatch.setattr(apply, "connected", partial(connected, patience=PATIENCE))
     return cluster.client()

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.patience import PATIENCE
 
 from hetcal._exceptions import InputError
 from hetcal.cli import main
@@ -63,7 +64,7 @@ def test_processes_of_its_own(place, tmp_path):
     more = ["--workers", 1, "--batch-rows", 700]
     done = subprocess.run(
         list(map(str, [*command, *arguments, *more])),
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""

@@ -13,6 +13,7 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.patience import PATIENCE, wait_until
 
 import hetcal
 from hetcal.dask import apply as dask_apply
@@ -128,29 +129,36 @@ def far_cluster(tmp_path):
          "--no-dashboard", "--nthreads", "1", "--local-directory", str(tmp_path)], **quiet,
     )  # fmt: skip
     try:
-        until = time.monotonic() + 60
-        while not file.exists() or not file.read_text().strip():
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        wait_until(lambda: file.exists() and file.read_text().strip(), "the scheduler's address")
         yield json.loads(file.read_text())["address"], scheduler
     finally:
         for process in (worker, scheduler):
             process.kill()
-            process.wait(timeout=30)
+            process.wait(timeout=PATIENCE)
 
 
-def test_a_scheduler_that_dies(far_cluster, place, tmp_path):
+def test_a_scheduler_that_dies(far_cluster, place, tmp_path, monkeypatch):
     address, scheduler = far_cluster
-    parts = tmp_path / "parts"
+    parts, first, dead = tmp_path / "parts", tmp_path / "first", tmp_path / "dead"
     parts.mkdir()
     seen = []
+
+    # Defined here, so that it travels by value to the worker.
+    class WaitsAfterTheFirst(dask_apply.BatchCalibrator):
+        def __call__(self, batches, additions):
+            while first.exists() and not dead.exists():
+                time.sleep(0.01)
+            first.touch()
+            yield from super().__call__(batches, additions)
 
     def kill(done, rows):
         seen.append(done)
         scheduler.kill()
+        dead.touch()
 
+    monkeypatch.setattr(dask_apply, "BatchCalibrator", WaitsAfterTheFirst)
     with (
-        connected(address, patience=60.0) as client,
+        connected(address, patience=PATIENCE) as client,
         pytest.raises(ConnectionError, match="scheduler is gone.*Nothing was written"),
     ):
         apply_parquet(
@@ -229,10 +237,7 @@ def test_nothing_is_left_when_one_part_fails_while_another_is_written(
     monkeypatch.setattr(dask_apply, "BatchCalibrator", OneFails)
     with pytest.raises(ValueError, match="a defect in this part"):
         apply_parquet(place.model, place.table, parts / "out", client=client)
-    until = time.monotonic() + 30
-    while not (marks / "late").exists():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until((marks / "late").exists, "the end of the other part")
     time.sleep(0.2)
     assert list(parts.iterdir()) == []
     monkeypatch.undo()

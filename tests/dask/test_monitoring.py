@@ -7,6 +7,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from tests.patience import PATIENCE
 
 import hetcal
 from hetcal.dask import update_monitor
@@ -65,7 +66,7 @@ def assert_equal(found, expected):
 
 @pytest.mark.parametrize("shift", [0.0, 4.0])
 def test_the_result_is_the_rule_to_the_bit(client, monitor, new, shift):
-    found = client.compute(lazily(monitor, new, shift)).result(timeout=60)
+    found = client.compute(lazily(monitor, new, shift)).result(timeout=PATIENCE)
     assert monitor.n_seen_ == 0  # it stays as it was
     expected = in_one_process(monitor, new, shift)
     assert_equal(found, expected)

@@ -7,6 +7,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from tests.patience import PATIENCE
 
 import hetcal
 from hetcal.batches.packed import times_unpacked
@@ -44,7 +45,7 @@ def frames(new, npartitions=4):
 
 
 def on(client, lazy):
-    return client.compute(lazy).result(timeout=60)
+    return client.compute(lazy).result(timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("columns", [-1, 1])

@@ -27,7 +27,7 @@ def dials(n_classes_max=6):
 
 
 @given(dials())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_probability_is_on_the_simplex(options):
     data = make_hidden_heterogeneity(50, **options)
     for P in (data.y_proba, data.recalibrated_proba, data.true_proba):
@@ -40,7 +40,7 @@ def test_every_probability_is_on_the_simplex(options):
 
 
 @given(dials())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_homogeneous_truth_is_a_temperature_map_of_p(options):
     data = make_hidden_heterogeneity(50, **(options | {"heterogeneity": 0.0}))
     np.testing.assert_array_equal(data.true_proba, data.recalibrated_proba)
@@ -119,7 +119,7 @@ def test_labels_follow_the_true_probabilities():
 
 
 @given(dials())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_local_gain_is_the_squared_distance_from_h_to_the_truth(options):
     data = make_hidden_heterogeneity(200, **options)
     distance = ((data.recalibrated_proba - data.true_proba) ** 2).sum(axis=1).mean()

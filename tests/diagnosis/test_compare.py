@@ -191,15 +191,15 @@ def test_global_maps_win_where_nothing_is_hidden():
 
 def test_nothing_beats_a_calibrated_classifier_significantly():
     better = 0
-    for seed in range(15):
-        data = make_hidden_heterogeneity(250, heterogeneity=0.0, random_state=seed)
+    for seed in range(10):
+        data = make_hidden_heterogeneity(150, heterogeneity=0.0, random_state=seed)
         got = compare(
             data.X, data.y, y_proba=data.y_proba, methods=[*FAST, "beta"], baselines=False,
             n_repeats=1, n_bootstrap=0,
         )  # fmt: skip
         rows = values(got).loc["uncalibrated"]
         better += rows["difference"] > 2.5 * rows["difference_se"] > 0
-    assert better <= 2
+    assert better <= 1
 
 
 def test_plain_models_stand_beside_the_calibrators(data):

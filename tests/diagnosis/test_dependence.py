@@ -18,6 +18,8 @@ from hetcal.diagnosis.dependence import Dependence, find_dependence
 
 DATA = os.environ.get("HETCAL_DATA")
 
+pytestmark = pytest.mark.usefixtures("with_small_hybrids")
+
 
 def panel(seed=0, n_events=60, n_days=15, *, order="day"):
     """Forecasts of some events day by day: the outcome of an event is the same on all its days."""

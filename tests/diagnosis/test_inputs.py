@@ -8,6 +8,8 @@ import hetcal
 from hetcal.data import CalibrationSet
 from hetcal.datasets import make_hidden_heterogeneity
 
+pytestmark = pytest.mark.usefixtures("with_small_hybrids")
+
 QUICK = {"methods": ["temperature", "isotonic"], "n_repeats": 1}
 
 

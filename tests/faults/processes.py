@@ -10,6 +10,8 @@ import time
 import warnings
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 from hetcal.cli import main
 from hetcal.persistence import atomic_file
 
@@ -39,7 +41,7 @@ def run_until(moment: str, flag: str, arguments: list[str]) -> None:
 
     def wait() -> None:
         Path(flag).touch()
-        time.sleep(60)
+        time.sleep(PATIENCE)
 
     write, replace, link = atomic_file._Raw.write, Path.replace, os.link
 
@@ -85,4 +87,4 @@ def hold(path: str, flag: str) -> None:
 
     with locked(path):
         Path(flag).touch()
-        time.sleep(60)
+        time.sleep(PATIENCE)

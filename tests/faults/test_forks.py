@@ -11,11 +11,12 @@ import subprocess
 import sys
 
 import pytest
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 
 SCRIPT = """
-import os, signal, time, warnings
+import os, signal, sys, warnings
 import numpy as np
 import hetcal
 from hetcal.datasets import make_hidden_heterogeneity
@@ -25,7 +26,7 @@ from sklearn.neighbors import NearestNeighbors
 
 warnings.simplefilter("ignore")
 cal = make_hidden_heterogeneity(150, heterogeneity=1.0, random_state=0)
-new = cal.sample(600, random_state=1)
+new = cal.sample(300, random_state=1)
 # Uses OpenMP with more than one thread, as other code in the parent may have done.
 NearestNeighbors(algorithm="brute").fit(new.X).kneighbors(new.X)
 
@@ -60,7 +61,7 @@ mine = fitted()
 expected = asked(mine)
 child = os.fork()
 if child == 0:
-    signal.alarm(60)
+    signal.alarm(int(sys.argv[1]))
     if not equal(asked(mine), expected):
         os._exit(3)
     os._exit(0 if equal(asked(fitted()), expected) else 4)
@@ -68,21 +69,26 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_a_forked_process_gives_the_same_results():
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=os.environ | {"OMP_NUM_THREADS": "2"},
+def in_a_new_process(code, **environment):
+    """Run the code, whose forked child has ``PATIENCE`` seconds."""
+    return subprocess.run(
+        [sys.executable, "-c", code, str(int(PATIENCE))],
+        env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=2 * PATIENCE,
     )
+
+
+def test_a_forked_process_gives_the_same_results():
+    done = in_a_new_process(SCRIPT, OMP_NUM_THREADS="2")
     meaning = {0: "same", 3: "predicts otherwise", 4: "fits otherwise", -14: "waits for ever"}
     assert done.returncode == 0, done.stderr
     assert meaning.get(int(done.stdout), done.stdout) == "same"
 
 
 LOCKED = """
-import os, signal, threading, warnings
+import os, signal, sys, threading, warnings
 import hetcal
 from hetcal._threads import lock_of
 from hetcal.datasets import make_hidden_heterogeneity
@@ -104,7 +110,7 @@ thread.start()
 held.wait()
 child = os.fork()
 if child == 0:
-    signal.alarm(30)
+    signal.alarm(int(sys.argv[1]))
     monitor.extend(cal.X, cal.y, y_proba=cal.y_proba)
     monitor.update(cal.X, y_proba=cal.y_proba)
     swc.fit(cal.X, cal.y, y_proba=cal.y_proba)
@@ -117,8 +123,6 @@ print(code)
 
 
 def test_a_forked_process_does_not_wait_for_the_locks_of_threads_that_it_does_not_have():
-    done = subprocess.run(
-        [sys.executable, "-c", LOCKED], capture_output=True, text=True, timeout=100
-    )
+    done = in_a_new_process(LOCKED)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == 0

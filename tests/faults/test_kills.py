@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 from tests.faults import processes
 from tests.faults.commands import commands, litter, whole
+from tests.patience import PATIENCE, wait_until
 
 import hetcal
 from hetcal.persistence.atomic_file import AtomicFile, remove_leftovers
@@ -32,11 +32,8 @@ CASES = [
 
 
 def wait_for(path: Path, process) -> None:
-    deadline = time.monotonic() + 60
-    while not path.exists():
-        assert process.is_alive(), f"the command ended by itself: {process.exitcode}"
-        assert time.monotonic() < deadline, "the command never wrote"
-        time.sleep(0.005)
+    wait_until(lambda: path.exists() or not process.is_alive(), "the command that writes")
+    assert path.exists(), f"the command ended by itself: {process.exitcode}"
 
 
 def old_file(made, path: Path) -> bytes | None:
@@ -63,7 +60,7 @@ def test_nothing_half_written(name, sign, moment, made, tmp_path, started):
     process = started(processes.run_until, moment, str(flag), arguments)
     wait_for(flag, process)
     os.kill(process.pid, getattr(signal, sign))
-    process.join(30)
+    process.join(PATIENCE)
     assert process.exitcode == ENDED_BY[sign]
     if moment != "after the name":
         assert content(out / file) == before

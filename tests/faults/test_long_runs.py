@@ -19,7 +19,7 @@ N_ITEMS = 20
 @pytest.fixture
 def step(data, calibrators):
     """Return a monitor and a function that gives it one batch, with names that keep changing."""
-    monitor = hetcal.SupportMonitor(calibrators["swc"], max_history=30, window=20, max_groups=5)
+    monitor = hetcal.SupportMonitor(calibrators["swc"], max_history=12, window=8, max_groups=5)
     monitor.fit(data.cal.X, y_proba=data.cal.y_proba)
     rng = np.random.default_rng(0)
 
@@ -48,22 +48,22 @@ def held_by_hetcal():
 
 def test_memory_and_state_stay_flat(step):
     monitor, update = step
-    for number in range(40):  # until the history is full and the libraries below are warm
+    for number in range(20):  # until the history is full and the libraries below are warm
         update(number)
     size = state_size(monitor)
     tracemalloc.start(10)
-    update(40)
+    update(20)
     before = held_by_hetcal()
-    for number in range(41, 81):
+    for number in range(21, 41):
         update(number)
     grown = held_by_hetcal() - before
     tracemalloc.stop()
     # Small caches of the libraries below still fill, 300 bytes an update and ever less; a table of
     # the items of an update would take 2 kB, the counts of a name 130 kB.
-    assert grown < 40 * 800
+    assert grown < 20 * 800
     assert state_size(monitor) < size + 200
-    assert monitor.n_seen_ == 81 * N_ITEMS
-    assert len(monitor.frame()) == 30
+    assert monitor.n_seen_ == 41 * N_ITEMS
+    assert len(monitor.frame()) == 12
     assert len(monitor.counts_.streams.of_kind("by")) == 5
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from tests.faults.estimators import CASES, PARTS, SIMILARITIES, SLOW, extended, same
+from tests.patience import PATIENCE
 
 import hetcal
 from hetcal.similarity import ForestProximity
@@ -31,7 +32,7 @@ def in_time(*works):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=PATIENCE)
         assert not thread.is_alive(), "a thread waits for ever"
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.faults import processes
 from tests.faults.commands import commands, litter, whole
 from tests.faults.test_kills import wait_for
+from tests.patience import PATIENCE
 
 import hetcal
 from hetcal._exceptions import FileWriteError, InputError
@@ -24,7 +25,7 @@ def test_no_update_of_a_history_is_lost(made, tmp_path, started):
     given = (str(made / "swc.hetcal"), str(made / "new.csv"), str(history), N_UPDATES)
     crowd = [started(processes.monitor_often, *given) for _ in range(N_PROCESSES)]
     for process in crowd:
-        process.join(120)
+        process.join(PATIENCE)
     assert [process.exitcode for process in crowd] == [0] * N_PROCESSES
     monitor = hetcal.load(history)
     n_updates = N_PROCESSES * N_UPDATES
@@ -47,7 +48,7 @@ def test_a_killed_holder_of_the_lock_keeps_nobody_out(tmp_path, started):
     holder.kill()
     holder.join()
     told = []
-    with locked(path, wait=10, waiting=lambda: told.append(1)):
+    with locked(path, wait=PATIENCE, waiting=lambda: told.append(1)):
         assert not told or told == [1]
 
 
@@ -98,7 +99,7 @@ def test_without_overwrite_the_first_one_wins(made, tmp_path, started):
     given = [str(a) for a in arguments if a != "--overwrite"]
     crowd = [started(processes.run, given) for _ in range(4)]
     for process in crowd:
-        process.join(60)
+        process.join(PATIENCE)
     assert sorted(process.exitcode for process in crowd) == [0, 2, 2, 2]
     assert whole(tmp_path / file) == N_ROWS
     assert litter(tmp_path) == []

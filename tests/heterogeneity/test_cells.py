@@ -55,7 +55,7 @@ def test_automatic_radius_grows_when_items_are_few(n, expected):
     assert auto_radius(np.column_stack([p, 1 - p])) == expected
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(arrays(float, st.integers(1, 30), elements=st.floats(1e-6, 1)))
 def test_benjamini_hochberg_rejects_what_the_step_up_rule_rejects(p):
     q = benjamini_hochberg(p)

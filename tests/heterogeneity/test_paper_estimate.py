@@ -81,7 +81,7 @@ def test_shared_neighbourhoods_stay_close_and_lose_the_order():
     np.testing.assert_array_equal(shared.score_samples(P_test[::-1]), hh[::-1])
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.integers(0, 1000), st.integers(2, 4))
 def test_values_lie_between_0_and_2(seed, K):
     rng = np.random.default_rng(seed)

@@ -132,7 +132,7 @@ def test_fit_options_equal_sklearn(data, min_samples_leaf, max_features):
 
 
 @needs_core
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**31),
     n=st.integers(1, 60),

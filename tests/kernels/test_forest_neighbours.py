@@ -229,7 +229,7 @@ def test_out_of_bag_needs_a_bootstrap(core):
 
 
 @pytest.mark.skipif(native() is None, reason="the compiled core was not built")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 10_000),
     n_cal=st.integers(1, 200),

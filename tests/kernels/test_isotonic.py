@@ -19,7 +19,7 @@ CORES = [
 
 
 @pytest.mark.parametrize("core", CORES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 100_000), n=st.integers(1, 60))
 def test_equals_scikit_learn_where_scores_are_apart(core, seed, n):
     rng = np.random.default_rng(seed)

@@ -93,7 +93,7 @@ def test_equals_one_scikit_learn_forest_per_complexity(case):
 
 
 @needs_native
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 100_000),
     n=st.integers(1, 90),
@@ -227,7 +227,7 @@ def test_fast_mode_differs_from_exact_only_as_another_seed_does():
 
 
 @pytest.mark.parametrize("core", CORES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 1000))
 def test_ranges(core, seed):
     data = problem(seed, n=40, n_hoods=3)
@@ -277,11 +277,24 @@ def test_an_error_in_progress_and_an_interrupt_stop_the_work():
     with use_core("native"):
         with pytest.raises(RuntimeError, match="enough"):
             local_forest_scores(*data, progress=fail, return_oob=False)
-        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
+        begun = threading.Event()
+
+        def interrupt():
+            begun.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        def note(*done):
+            seen.append(done)
+            begun.set()
+
+        def work():
+            local_forest_scores(*data, progress=note, return_oob=False)
+            other.join()  # an interrupt that comes too late comes here
+
+        other = threading.Thread(target=interrupt)
+        other.start()
         with pytest.raises(KeyboardInterrupt):
-            local_forest_scores(*data, progress=lambda *d: seen.append(d), return_oob=False)
-        timer.join()
+            work()
     assert len(calls) == 1  # nothing was grown after the error
     assert all(done < total for done, total in seen)
 

@@ -80,7 +80,7 @@ def test_buckets_follow_a_dictionary_of_truncated_rows():
     assert [len(a) for a in three_decimal_buckets(P[:0])] == [0, 0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 5), spacing=st.floats(0.005, 0.3))
 def test_net_covers_and_separates_and_ignores_order(seed, n_classes, spacing):
     P = random_proba(60, n_classes, seed)
@@ -113,7 +113,7 @@ def test_nearest_leader_is_the_nearest_within_the_spacing():
     assert nearest_leader(leaders[:0], P).tolist() == [-1] * 40
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), overlap=st.sampled_from([0.3, 0.6, 0.9, 1.0]))
 def test_merging_follows_the_loop(seed, overlap):
     rng = np.random.default_rng(seed)

@@ -82,7 +82,7 @@ def test_minus_infinity_never_votes():
         assert vote_with_matrix(S, Voters(np.array([0, 1, 1]), 2), rule).mass[0, 0] == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(2, 5), st.booleans())
 def test_neighbour_list_and_matrix_give_the_same_vote(seed, K, uniform):
     rng = np.random.default_rng(seed)

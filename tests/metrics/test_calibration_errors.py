@@ -139,7 +139,7 @@ def test_bins_with_one_item_are_left_uncorrected(norm):
     assert expected_calibration_error(y, p, n_bins=12, norm=norm, debias=True) == plain
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     levels=st.lists(st.integers(0, 5), min_size=1, max_size=60),
     n_bins=st.integers(1, 20),
@@ -156,7 +156,7 @@ def test_equal_scores_share_a_bin_and_bins_follow_the_score(levels, n_bins, seed
     assert (np.diff(bins[np.argsort(score)]) >= 0).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(n=st.integers(1, 80), n_bins=st.integers(1, 20))
 def test_bins_without_ties_are_balanced(n, n_bins):
     sizes = np.bincount(
@@ -216,7 +216,7 @@ def test_smooth_error_of_certain_and_right_is_zero_and_of_wrong_is_one():
     assert smooth_calibration_error(y, 1.0 - y, kind="top-label") == pytest.approx(1, abs=1e-6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), step=st.floats(0, 1e-4))
 def test_smooth_error_moves_continuously(seed, step):
     y, p = binary_sample(n=50, seed=seed)

@@ -31,7 +31,7 @@ def three_classes(n=90, seed=0):
 
 
 @pytest.mark.parametrize("recalibration", RECALIBRATIONS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**31), n=st.integers(4, 60))
 def test_parts_add_up(recalibration, seed, n):
     y, P, w = three_classes(n, seed)
@@ -69,7 +69,7 @@ def test_bins_against_a_loop():
     assert parts.refinement == pytest.approx(expected)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**31))
 def test_isotonic_parts_are_never_negative_and_do_not_depend_on_row_order(seed):
     y, P, w = three_classes(seed=seed)

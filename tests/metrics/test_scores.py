@@ -144,7 +144,7 @@ def test_the_scale_of_the_weights_does_not_matter(metric, factor):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**31))
 def test_the_order_of_rows_does_not_matter(metric, seed):
     y, P, w = sample(seed=seed)
@@ -154,7 +154,7 @@ def test_the_order_of_rows_does_not_matter(metric, seed):
 
 
 @pytest.mark.parametrize("metric", [m for m in METRICS if m is not cost_of_three])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**31))
 def test_the_order_of_classes_does_not_matter(metric, seed):
     y, P, w = sample(seed=seed)
@@ -172,7 +172,7 @@ def test_relabelling_the_classes_does_not_matter(metric):
     assert metric(np.array([-5, 10, 77])[y], P) == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**31), n=st.integers(2, 30))
 def test_bounds(seed, n):
     y, P, w = sample(n=max(n, 3), seed=seed)

@@ -17,7 +17,7 @@ from hetcal.monitor.martingale import BETTING_FUNCTIONS, Martingale
 from hetcal.monitor.window import FisherWindow
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(0, 6), min_size=1, max_size=20),
     st.lists(st.integers(0, 6), min_size=1, max_size=20),

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from tests.patience import PATIENCE
 
 import hetcal
 from hetcal.kernels import core_name, use_core
@@ -104,7 +105,7 @@ def test_predictions_in_another_process(core, calibrators, data, tmp_path):
         [sys.executable, "-c", _CHILD, str(tmp_path)],
         check=True,
         env=os.environ | {"HETCAL_CORE": core},
-        timeout=300,
+        timeout=PATIENCE,
     )
     said = np.load(tmp_path / "said.npz")
     assert set(said) == set(expected)

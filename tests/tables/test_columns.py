@@ -111,7 +111,7 @@ def test_classes_by_name(columns, labels, classes):
     st.text(max_size=3),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_labels_behind_any_common_beginning_are_found(labels, before, after, random):
     columns = [f"{before}{label}{after}" for label in labels]
     shuffled = random.sample(labels, len(labels))
@@ -400,7 +400,7 @@ PAIRS = st.sampled_from(
 
 
 @given(st.lists(st.tuples(LABELS, PAIRS, CELLS, CELLS), max_size=8), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_cells_give_a_problem_or_a_line_about_them(tmp_path_factory, rows, drop_missing):
     path = tmp_path_factory.getbasetemp() / "cells.csv"
     start = [("a", ("0.5", "0.5"), "1", "a"), ("b", ("1", "0"), "2", "b")]

@@ -269,7 +269,7 @@ def test_formats_by_name():
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False)), min_size=1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_numbers_survive_text_to_the_bit(values):
     cells = ["" if value is None else repr(value) for value in values]
     expected = np.array([np.nan if value is None else value for value in values], dtype=float)
