@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.page.pictures import growth_plot
+from benchmarks.page.repair import read_tables
 from hetcal.paper.text import markdown_table
 
 Files = dict[str, str]
@@ -87,7 +88,7 @@ def time_table(tables: pd.DataFrame) -> str:
 
 def section(stored: Path, results: Path) -> tuple[list[str], Files]:
     """Return the lines of the section, and its pictures by name."""
-    tables = pd.read_csv(results / "repair_tables.csv")
+    tables = read_tables(results)
     growth = pd.read_csv(results / "growth.csv")
     before = growth["excess_before"].iloc[0]
     memory = {

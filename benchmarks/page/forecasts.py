@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.page.repair import OURS, table_scores
+from benchmarks.page.repair import OURS, read_tables, table_scores
 from hetcal.paper.text import markdown_table
 
 _TITLES = {
@@ -37,7 +37,7 @@ def forecast_table(results: pd.DataFrame) -> str:
 
 def section(results: Path) -> list[str]:
     """Return the lines of the section."""
-    found = pd.read_csv(results / "repair_tables.csv", keep_default_na=False, na_values=[""])
+    found = read_tables(results)
     return [
         "Nobody trained these for us: a doctor wrote down a number, a model was published. "
         "Features are what stands beside the forecast in the table. The best other method is "

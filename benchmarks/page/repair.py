@@ -119,6 +119,11 @@ def paper_scores(folder: Path, metric: str = "brier") -> pd.DataFrame:
 # ---- tables and stated forecasts ----
 
 
+def read_tables(results: Path) -> pd.DataFrame:
+    """Return the scores on tables and forecasts, a row per cell, trial and method."""
+    return pd.read_csv(results / "repair_tables.csv", dtype={"failure": object})
+
+
 def table_scores(results: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return mean scores over trials, by cell and method; NaN where a method failed."""
     return results.pivot_table(
@@ -140,7 +145,7 @@ def rank_table(results: pd.DataFrame) -> str:
     ranks = {metric: average_ranks(scores) for metric, scores in confirm.items()}
     brier = confirm["brier"]
     times = results.groupby("method")["seconds"].median()
-    failures = (results["failure"] != "").groupby(results["method"]).sum()
+    failures = results["failure"].notna().groupby(results["method"]).sum()
     rows = []
     for name in ranks["brier"].index:
         record = (
@@ -213,8 +218,7 @@ def harm_table(results: pd.DataFrame) -> str:
 
 def section(stored: Path, results: Path) -> tuple[list[str], Files]:
     """Return the lines of the section, and its pictures by name."""
-    tables = pd.read_csv(results / "repair_tables.csv", keep_default_na=False, na_values=[""])
-    tables["failure"] = tables["failure"].fillna("")
+    tables = read_tables(results)
     paper, brier = paper_scores(stored), table_scores(tables, "brier")
     brier = brier[is_confirming(brier)]
     pictures = {
