@@ -2,7 +2,6 @@
 
     python benchmarks/swc_speed.py                      # moons alone
     HETCAL_DATA=folder python benchmarks/swc_speed.py   # also mnist-4v9, mnist10, letter
-    python benchmarks/swc_speed.py --large              # 1 million rows, 100 000 items, peak memory
     python benchmarks/swc_speed.py --growth             # with rows, items and threads
     python benchmarks/swc_speed.py --out experiments/results/speed/similarity.csv   # for the page
 
@@ -14,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -172,28 +170,6 @@ def measure(case: Case, loop: Loop, core: str) -> str:
     )
 
 
-def measure_large(n_test: int = 1_000_000, n_cal: int = 100_000, d: int = 20) -> None:
-    """Print time and peak memory beyond the data for a large problem with two classes."""
-    rng = np.random.default_rng(0)
-    Z_cal = rng.standard_normal((n_cal, d), dtype=np.float32)
-    y = (Z_cal[:, 0] + Z_cal[:, 1] * Z_cal[:, 2] + rng.normal(size=n_cal) > 0).astype(np.int32)
-    Z = rng.standard_normal((n_test, d), dtype=np.float32)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    fit_s, forest = cpu_time(lambda: fk.fit_forest(Z_cal, y, 2), 1)
-    after_fit = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    mass_s, mass = cpu_time(
-        lambda: fk.leaf_class_mass(forest.n_leaves, fk.apply(forest, Z_cal), y, 2), 1
-    )
-    vote_s, _ = cpu_time(lambda: fk.vote(forest, Z, mass), 1)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(
-        f"{n_test} rows, {n_cal} items, {d} features: fit {fit_s:.1f} s, leaf sums {mass_s:.2f} s, "
-        f"vote {vote_s:.2f} s ({n_test / vote_s / 1e3:.0f}k rows/s), {forest.n_leaves} leaves; "
-        f"peak memory beyond the data: fit {(after_fit - before) / 1024:.0f} MB, "
-        f"all {(peak - before) / 1024:.0f} MB"
-    )
-
-
 def measure_growth(d: int = 20) -> None:
     """Print how the plain vote grows with rows and items, and what a second thread brings."""
     rng = np.random.default_rng(0)
@@ -223,14 +199,10 @@ def measure_growth(d: int = 20) -> None:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--large", action="store_true", help="1 million rows, 100 000 items")
     parser.add_argument("--growth", action="store_true", help="with rows, items and threads")
     parser.add_argument("--only", help="name of one case")
     parser.add_argument("--out", help="CSV for what a pair of items costs the loop")
     arguments = parser.parse_args()
-    if arguments.large:
-        measure_large()
-        return
     if arguments.growth:
         measure_growth()
         return

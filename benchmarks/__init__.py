@@ -1,0 +1,1 @@
+"""Everything that hetcal claims, measured: ``python -m benchmarks list``."""
