@@ -26,7 +26,7 @@ import pandas as pd
 
 from hetcal import HybridCalibrator, SimilarityCalibrator, get_calibrator, learning_curve
 from hetcal.data import CalibrationSet
-from hetcal.datasets import make_problem
+from hetcal.datasets import list_problems, make_problem
 from hetcal.datasets.problems.problem import Problem, draw
 from hetcal.datasets.problems.strengths import STRENGTHS
 from hetcal.diagnosis.dependence import find_dependence
@@ -44,6 +44,7 @@ from hetcal.metrics.standard_errors import mean_and_error
 from hetcal.monitor import SupportMonitor
 from hetcal.similarity import ForestProximity
 from interval_coverage import Setting, coverage
+from probability_intervals import Draw
 
 RESULTS = Path(__file__).parent / "results" / "coverage.csv"
 FIRST_SEED = 9_100_000
@@ -346,6 +347,13 @@ def look_at_votes(name: str, n: int, seed: int) -> Iterator[Outcome]:
     yield "votes", "", found["target"], found["width"]
 
 
+def look_at_probabilities(name: str, n: int, seed: int) -> Iterator[Outcome]:
+    """Look at the interval of `HybridCalibrator`, which is about P(y | x); 60 trees."""
+    low, high, truth = Draw(name, n, seed, 60).interval()
+    held = np.mean((low <= truth) & (truth <= high))
+    yield "probability", "", float(held), float(np.mean(high - low))
+
+
 def look_at_more_data(name: str, n: int, seed: int) -> Iterator[Outcome]:
     """Look at what twice the items are said to bring, for two global maps."""
     problem, truth = drawn(name, n, seed), gains_of_doubling(name, n)
@@ -392,6 +400,22 @@ GAINS = (
     "unequal-clusters",
 )
 
+# Of these twelve also 3000 items, chosen for their cost before anything was seen of them.
+PROBABILITIES = (
+    "decaying-linear",
+    "slope-by-category",
+    "saw-tooth",
+    "sectors",
+    "two-islands",
+    "only-above-one-half",
+    "rare-events-along-a-skewed-feature",
+    "few-bad-levels",
+    "product-behind-rounding",
+    "many-missing",
+    "ripples-of-three",
+    "pairs-of-four",
+)
+
 STUDIES = {
     "gains": Study(look_at_gains, GAINS, {200: 30, 1000: 13, 3000: 5}),
     "gains of the default": Study(look_at_default_gains, GAINS, {200: 3}),
@@ -429,6 +453,10 @@ STUDIES = {
     "support": Study(look_at_support, ("under-confident", "decaying-linear"), {300: 25}),
     "rows": Study(look_at_rows, ("under-confident", "rare-corner", "decaying-linear"), {300: 30}),
     "more data": Study(look_at_more_data, ("under-confident", "decaying-linear"), {300: 8}),
+    "probabilities": Study(
+        look_at_probabilities, tuple(list_problems("alternative", half="confirm")), {500: 1}
+    ),
+    "probabilities of more": Study(look_at_probabilities, PROBABILITIES, {3000: 1}),
     "votes": Study(look_at_votes, ("2 classes", "4 classes"), {300: 10}),
 }
 
@@ -464,11 +492,10 @@ def run(study: Study, scale: float, first: int = 0) -> Iterator[pd.DataFrame]:
 
 
 def save(found: pd.DataFrame, path: Path) -> None:
-    """Replace the rows of the keys and cases that were looked at, and keep the others."""
+    """Replace the rows that were looked at, and keep the others, of the same key too."""
+    row = ["key", "case", "problem", "n"]
     if path.exists():
-        before, looked_at = kept(path), ["key", "case"]
-        again = before.set_index(looked_at).index.isin(found.set_index(looked_at).index)
-        found = pd.concat([before[~again], found])
+        found = pd.concat([kept(path), found]).drop_duplicates(row, keep="last")
     found["width"] = found["width"].map(lambda w: f"{w:.4g}")
     found.sort_values(["key", "case", "n", "problem"]).to_csv(path, index=False)
 

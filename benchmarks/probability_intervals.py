@@ -60,39 +60,50 @@ def main() -> None:
 
 def one_draw(name: str, n: int, seed: int, n_trees: int) -> tuple[float, float, float, float]:
     """Return coverage, width, width of boosting, and the time of intervals over predictions."""
-    problem = make_problem(name, n + N_NEW, random_state=seed)
-    X = problem.X.toarray() if issparse(problem.X) else problem.X
-    items = CalibrationSet.check(
-        X,
-        problem.y,
-        y_proba=problem.y_proba,
-        groups=problem.groups,
-        sample_weight=problem.sample_weight,
-        classes=np.arange(problem.n_classes),
-        caller="benchmark",
-    )
-    old, new = np.arange(n), np.arange(n, n + N_NEW)
-    hybrid = HybridCalibrator(n_estimators=n_trees).fit_set(items.take(old))
-    X = X.iloc[new] if hasattr(X, "iloc") else X[new]
-    low, high = hybrid.predict_interval(X, y_proba=problem.y_proba[new], level=LEVEL)
-    counted = slice(1 if problem.n_classes == 2 else 0, None)
-    truth = problem.true_proba[new][:, counted]
-    low, high = low[:, counted], high[:, counted]
+    draw = Draw(name, n, seed, n_trees)
+    low, high, truth = draw.interval()
     coverage = np.mean((low <= truth) & (truth <= high))
-    center, spread = bootstrap(items, old, new, counted, np.random.default_rng(seed))
+    center, spread = bootstrap(draw, np.random.default_rng(seed))
     boosted = width_at(coverage, center, spread, log_odds(truth))
-    plain = seconds(lambda: hybrid.predict_proba(X, y_proba=problem.y_proba[new]))
-    whole = seconds(lambda: hybrid.predict_interval(X, y_proba=problem.y_proba[new]))
+    plain = seconds(lambda: draw.hybrid.predict_proba(*draw.new[:1], y_proba=draw.new[1]))
+    whole = seconds(lambda: draw.hybrid.predict_interval(*draw.new[:1], y_proba=draw.new[1]))
     return float(coverage), float(np.mean(high - low)), boosted, whole / plain
 
 
-def bootstrap(items, old, new, counted, rng) -> tuple[np.ndarray, np.ndarray]:
+class Draw:
+    """Items of a problem, a hybrid fitted to the first n, and N_NEW others."""
+
+    def __init__(self, name: str, n: int, seed: int, n_trees: int):
+        problem = make_problem(name, n + N_NEW, random_state=seed)
+        X = problem.X.toarray() if issparse(problem.X) else problem.X
+        self.items = CalibrationSet.check(
+            X,
+            problem.y,
+            y_proba=problem.y_proba,
+            groups=problem.groups,
+            sample_weight=problem.sample_weight,
+            classes=np.arange(problem.n_classes),
+            caller="benchmark",
+        )
+        self.n = n
+        self.hybrid = HybridCalibrator(n_estimators=n_trees).fit_set(self.items.take(np.arange(n)))
+        self.new = (X.iloc[n:] if hasattr(X, "iloc") else X[n:], problem.y_proba[n:])
+        self.counted = slice(1 if problem.n_classes == 2 else 0, None)
+        self.truth = problem.true_proba[n:][:, self.counted]
+
+    def interval(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return both ends for new items and classes, and the truth."""
+        low, high = self.hybrid.predict_interval(self.new[0], y_proba=self.new[1], level=LEVEL)
+        return low[:, self.counted], high[:, self.counted], self.truth
+
+
+def bootstrap(draw: Draw, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of the log-odds that boosting says on resampled items."""
-    said = []
+    items, new, said = draw.items, np.arange(draw.n, draw.n + N_NEW), []
     for _ in range(N_REPLICATES):
-        family = BoostingFamily("boosting-small").fit(items.take(rng.choice(old, len(old))))
+        family = BoostingFamily("boosting-small").fit(items.take(rng.choice(draw.n, draw.n)))
         Q = family.predict(items.features()[new], items.scores.take(new))[0]
-        said.append(log_odds(Q[:, counted]))
+        said.append(log_odds(Q[:, draw.counted]))
     return np.mean(said, axis=0), np.std(said, axis=0, ddof=1)
 
 

@@ -5,7 +5,11 @@ import pytest
 
 import hetcal
 from hetcal import HybridCalibrator
-from hetcal.calibration.hybrid.interval import probability_interval, venn_abers_pair
+from hetcal.calibration.hybrid.interval import (
+    probability_interval,
+    undiscovered,
+    venn_abers_pair,
+)
 from hetcal.datasets import make_hidden_heterogeneity, make_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
@@ -67,11 +71,32 @@ def test_weak_effects_that_nobody_finds_are_covered(name):
     assert np.mean((low <= truth) & (truth <= high)) > 0.8
 
 
+def test_effects_of_rare_words_are_covered():
+    """A forest finds hundreds of rows alike among 200 sparse columns; that proves nothing."""
+    problem = make_problem("any-of-eight-words", 900, random_state=3)
+    X, P = problem.X.toarray(), problem.y_proba
+    hybrid = HybridCalibrator("proximity", n_estimators=40)
+    hybrid.fit(X[:500], problem.y[:500], y_proba=P[:500])
+    low, high = hybrid.predict_interval(X[500:], y_proba=P[500:])
+    truth = problem.true_proba[500:]
+    assert np.mean((low <= truth) & (truth <= high)) > 0.8
+
+
 def test_more_items_make_intervals_narrower():
     few = make_hidden_heterogeneity(60, heterogeneity=0.0, random_state=0)
     many, new = few.sample(600, random_state=1), few.sample(50, random_state=2)
     widths = [mean_width(fitted(data, "proximity"), new) for data in (few, many)]
     assert widths[1] < 0.9 * widths[0]
+
+
+def test_where_only_p_is_mapped_nobody_asks_similar_items(monkeypatch):
+    """So that intervals cost a few predictions, and not the hundredfold."""
+    data = make_hidden_heterogeneity(150, heterogeneity=0.0, random_state=0)
+    hybrid = HybridCalibrator("proximity", n_estimators=10, caution=100.0)
+    hybrid.fit(data.X, data.y, y_proba=data.y_proba)
+    assert hybrid.share_ == 0
+    monkeypatch.setattr(type(hybrid._proximity()), "effective_size", None)
+    assert mean_width(hybrid, data.sample(20, random_state=1)) > 0
 
 
 def test_repeated_rows_are_no_more_evidence():
@@ -85,18 +110,33 @@ def test_repeated_rows_are_no_more_evidence():
     assert 0.8 < mean_width(often, new) / mean_width(once, new) < 1.25
 
 
-def test_the_interval_is_that_of_agresti_and_coull():
-    z, votes = 1.6448536269514722, 1.5 * 20
-    center = (0.3 * votes + z**2 / 2) / (votes + z**2)
-    half = z * np.sqrt(center * (1 - center) / (votes + z**2) + 0.5 * 0.01)
+def test_variances_of_the_hidden_of_votes_and_of_experts_add():
+    relative = 0.01 + 0.05 / 20
+    center = (0.3 + relative / 2) / (1 + relative)
+    half = 1.6448536269514722 * np.sqrt(center * (1 - center) * relative + 0.75 * 0.01)
     Q, size = np.array([[0.3]]), np.array([20.0])
-    low, high = probability_interval(Q, size, np.array([[0.01]]), 0.9)
-    np.testing.assert_allclose([low[0, 0], high[0, 0]], [center - half, center + half])
+    low, high = probability_interval(Q, 0.01, np.array([[0.01]]), 0.9, size)
+    np.testing.assert_allclose([low[0, 0], high[0, 0]], [0.3 - half, 0.3 + half])
+
+
+def test_less_is_hidden_of_more_items_and_classes_and_behind_local_experts():
+    assert undiscovered(2, 500, 0.0) == undiscovered(2, 5000, 0.0) == pytest.approx(0.02)
+    assert undiscovered(2, 100, 0.0) == pytest.approx(0.1)
+    assert undiscovered(5, 500, 0.0) == pytest.approx(0.005)
+    assert undiscovered(2, 2000, 1.0) == pytest.approx(0.02 / 4)
+
+
+def test_also_a_prediction_of_zero_may_be_wrong():
+    low, high = probability_interval(np.array([[0.0, 1.0]]), 0.02, np.zeros((1, 2)), 0.9)
+    assert low[0, 0] == 0
+    assert 0.01 < high[0, 0] < 0.1
+    np.testing.assert_allclose(low[0, 1], 1 - high[0, 0])
 
 
 def test_without_votes_everything_is_possible():
-    low, high = probability_interval(np.array([[0.3]]), np.zeros(1), np.zeros((1, 1)), 0.9)
-    np.testing.assert_allclose([low[0, 0], high[0, 0]], [0, 1], atol=1e-12)
+    Q, size = np.array([[0.3]]), np.zeros(1)
+    low, high = probability_interval(Q, 0.01, np.zeros((1, 1)), 0.9, size)
+    np.testing.assert_array_equal([low[0, 0], high[0, 0]], [0, 1])
 
 
 @pytest.mark.parametrize("level", [0, 1, 90, "high", None])

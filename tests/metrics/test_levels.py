@@ -52,6 +52,15 @@ def test_the_table_of_the_documentation_is_that_of_the_results(coverage, measure
     assert coverage.markdown(coverage.summary(measured)) in page
 
 
+def test_studies_of_one_key_do_not_displace_each_other(coverage, tmp_path):
+    row = {"key": "gain", "problem": "linear", "n": 200, "draws": 1, "held": 1.0, "width": 0.1}
+    for case, held in (("map", 1.0), ("hybrid", 1.0), ("map", 0.0)):
+        found = pd.DataFrame([row | {"case": case, "held": held}])
+        coverage.save(found[list(coverage.COLUMNS)], tmp_path / "table.csv")
+    after = coverage.kept(tmp_path / "table.csv").set_index("case")["held"]
+    assert after.to_dict() == {"hybrid": 1.0, "map": 0.0}
+
+
 def test_intervals_of_gains_hold_what_they_say(measured):
     for (case, n), part in measured[measured["key"] == "gain"].groupby(["case", "n"]):
         draws = part["draws"].sum()
@@ -85,6 +94,13 @@ def test_every_metric_with_an_interval_is_listed():
     y = (rng.uniform(size=40) < p).astype(int)
     table = evaluate(y, p, cost_matrix=[[0, 1], [5, 0]], n_bootstrap=5)
     assert {f"evaluate {name}" for name in table.index[table["low"].notna()]} <= PRINTED
+
+
+def test_every_interval_of_a_calibrator_is_listed():
+    kinds = [getattr(hetcal, name) for name in hetcal.__all__]
+    found = {name for kind in kinds for name in dir(kind) if re.match(r"predict_.*interval$", name)}
+    assert found >= {"predict_interval", "predict_smoothed_interval"}
+    assert found <= PRINTED
 
 
 def enough(found: pd.DataFrame, short: float) -> None:

@@ -160,9 +160,14 @@ LEVELS = {
         "interval of what twice the items would bring",
         ("MoreData.expected_low", "MoreData.expected_high"),
     ),
+    "probability": Level(
+        0.9,
+        "interval of P(y given x): the share of new items and classes that it holds",
+        ("predict_interval", "apply q_low", "apply q_high"),
+    ),
     "votes": Level(
         0.95,
         "interval of a vote: the probability smoothed over similar items",
-        ("predict_interval",),
+        ("predict_smoothed_interval",),
     ),
 }

@@ -39,6 +39,7 @@ from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.interval import (
     check_level,
     probability_interval,
+    undiscovered,
     venn_abers_pair,
 )
 from hetcal.calibration.hybrid.library import Library
@@ -147,8 +148,9 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         One over the last temperature; above 1 it sharpens.
     trust_ : float
         How far the result replaces the classifier's own probabilities, in [0, 1]: the probability
-        that it and not they are right, by out-of-sample likelihoods or Brier scores (the greater
-        evidence) and odds beforehand of ``exp(caution) - 1`` to one for the classifier.
+        that it and not they are right, by out-of-sample likelihoods and Brier scores (the mean
+        evidence) and odds beforehand of ``exp(caution (1 + 120 / n)) - 1`` to one for the
+        classifier.
     reliance_on_model_ : float
         Share of the gain over class frequencies that would be lost without the classifier's
         probabilities, in [0, 1]; NaN where there is no gain that can be told from none. Surely
@@ -251,13 +253,13 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     ) -> tuple[Matrix, Matrix]:
         """Return an interval of P(y = k | x) for each item and class.
 
-        Its width is what so many independent items would leave open as the vote of similar items
-        is worth (of groups, so many groups), and the disagreement of the experts. Assumed is that
-        P(y | x) differs from the prediction by no more than such a vote could have told: a
-        difference that no similar item shares cannot be seen, and is not covered. The user guide
-        shows the measured coverage; hundreds of sparse columns make it too narrow. Where the
-        classifier is right already, intervals are wider than they would have to be, because nobody
-        can know it.
+        Its width is what hidden differences between items may be worth that nobody has found, 2 %
+        of the Brier score (more with fewer than 500 items, less where local experts have found
+        something), the disagreement of the experts, and, where similar items have a say, how few
+        they are. Assumed is that nothing larger is hidden: a difference that the items cannot show
+        is covered up to this size and no further. The user guide shows the measured coverage.
+        Where the classifier is right already, intervals are wider than they would have to be,
+        because nobody can know it.
 
         Parameters
         ----------
@@ -269,7 +271,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         Returns
         -------
         low, high : ndarray of shape (m, K)
-            The prediction lies inside; [0, 1] for items without support.
+            The prediction lies inside; [0, 1] where similar items have a say and there are none.
         """
         level = check_level(level)
         items = self.new_items(X, y_proba=y_proba, logits=logits)
@@ -452,11 +454,15 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
 
     def _interval(self, features: Matrix, scores: Scores, level: float) -> tuple[Matrix, Matrix]:
         blend, squares = self._mix(features, scores)
+        Q = self._final(blend, scores)
         disagreement = self._trust() * np.maximum(squares - blend**2, 0.0)
-        size = self._proximity().effective_size(features, scores)
-        size *= getattr(self, "n_independent_", len(self.calibration_rows_))
-        size /= len(self.calibration_rows_)
-        return probability_interval(self._final(blend, scores), size, disagreement, level)
+        n_items = float(getattr(self, "n_independent_", len(self.calibration_rows_)))
+        hidden = undiscovered(Q.shape[1], n_items, self._trust() * self.share_)
+        size = None
+        if self.share_ > 0:  # otherwise no prediction asks similar items, and neither does this
+            size = self._proximity().effective_size(features, scores)
+            size *= n_items / len(self.calibration_rows_)
+        return probability_interval(Q, hidden, disagreement, level, size)
 
     def _mix(self, features: Matrix, scores: Scores) -> tuple[Matrix, Matrix]:
         """Blend the experts whose weight is not zero; also their squares. Others are not asked."""

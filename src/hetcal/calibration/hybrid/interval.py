@@ -10,40 +10,68 @@ import numpy as np
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.kernels.venn_abers import apply_venn_abers, fit_venn_abers
 
-# Chosen on the develop half of the catalogue (benchmarks/probability_intervals.py).
-_ITEMS_PER_VOTE = 1.5
-_SHARE_OF_DISAGREEMENT = 0.5
+# What differences between items that nobody has found may be worth, as a share of the Brier score:
+# the size that the advice calls worthwhile. Fewer items than this leave more undiscovered.
+_UNDISCOVERED, _ITEMS_TO_DISCOVER = 0.02, 500
+# How items learned from locally lessen it, the share of a vote's variance and that of the experts
+# around their blend: chosen on the develop half of the catalogue, like the number of items
+# (benchmarks/probability_intervals.py).
+_ITEMS_TO_HALVE = 1000 / 1.5
+_SHARE_OF_VOTE = 0.05
+_SHARE_OF_DISAGREEMENT = 0.75
+_NOBODY = 1e-9
+
+
+def undiscovered(n_classes: int, n_items: float, local: float) -> float:
+    """Return what hidden differences may remain, as a variance in units of Q (1 - Q).
+
+    Parameters
+    ----------
+    n_classes : int
+        The more there are, the less of what is hidden along one direction falls to each.
+    n_items : float
+        How many independent items were learned from.
+    local : float
+        How far local experts replace the classifier's own probabilities, in [0, 1].
+    """
+    at_start = _UNDISCOVERED * max(1.0, _ITEMS_TO_DISCOVER / n_items) / (n_classes - 1)
+    return at_start / (1 + local * n_items / _ITEMS_TO_HALVE)
 
 
 def probability_interval(
-    Q: Matrix, effective_size: Vector, disagreement: Matrix, level: float
+    Q: Matrix,
+    hidden: float,
+    disagreement: Matrix,
+    level: float,
+    effective_size: Vector | None = None,
 ) -> tuple[Matrix, Matrix]:
-    """Return where P(y | x) may lie: what similar items leave open, and where experts disagree.
-
-    Agresti and Coull's interval of a frequency, of as many items as the vote of similar items is
-    worth, around Q instead of the vote; the disagreement adds to its variance.
+    """Return where P(y | x) may lie: so many standard deviations around the prediction.
 
     Parameters
     ----------
     Q : ndarray of shape (m, K)
-    effective_size : ndarray of shape (m,)
-        How many equal votes the vote of similar items is worth.
+    hidden : float
+        Variance of what nobody has found, in units of Q (1 - Q).
     disagreement : ndarray of shape (m, K)
         Variance of the experts around their blend.
     level : float
         Nominal coverage.
+    effective_size : ndarray of shape (m,), optional
+        How many equal votes the vote of similar items is worth, where similar items have a say.
 
     Returns
     -------
     low, high : ndarray of shape (m, K)
-        [0, 1] without votes.
+        [0, 1] for items that nobody votes on.
     """
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    votes = _ITEMS_PER_VOTE * effective_size[:, None]
-    center = (votes * Q + z**2 / 2) / (votes + z**2)
-    variance = center * (1 - center) / (votes + z**2) + _SHARE_OF_DISAGREEMENT * disagreement
-    half = z * np.sqrt(variance)
-    return np.clip(center - half, 0.0, Q), np.clip(center + half, Q, 1.0)
+    relative = np.full((len(Q), 1), hidden)
+    if effective_size is not None:
+        relative += _SHARE_OF_VOTE / np.maximum(effective_size, _NOBODY)[:, None]
+    # Half an item of either outcome: also a prediction of 0 or 1 may be wrong.
+    center = (Q + relative / 2) / (1 + relative)
+    variance = center * (1 - center) * relative + _SHARE_OF_DISAGREEMENT * disagreement
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(variance)
+    return np.clip(Q - half, 0.0, 1.0), np.clip(Q + half, 0.0, 1.0)
 
 
 def venn_abers_pair(known: Matrix, codes: Rows, weight: Vector, Q: Matrix) -> tuple[Matrix, Matrix]:

@@ -11,6 +11,9 @@ from hetcal.metrics.standard_errors import mean_and_error
 
 # Probabilities count as no less, so that one surprise cannot decide by itself.
 LEAST_LIKELIHOOD = 1e-6
+# With so many items caution counts twice. The larger, the less the worst of fifty small sets costs
+# behind a perfect model, and the less is gained behind an over-confident one (docs/user/hybrid.md).
+_FEW = 120
 
 
 def likelihood_gain(after: Matrix, before: Matrix, items: CalibrationSet) -> float:
@@ -23,12 +26,14 @@ def likelihood_gain(after: Matrix, before: Matrix, items: CalibrationSet) -> flo
 def trust(final: Matrix, items: CalibrationSet, caution: float) -> float:
     """Return the probability that ``final`` and not the classifier's own p is right.
 
-    Beforehand the odds against ``final`` are ``exp(caution) - 1`` to one: what looks like a gain on
-    few items is often none, because weights, share and last step were chosen on these items; many
-    items decide by themselves. ``caution`` 0 believes everything.
+    Beforehand the odds against ``final`` are ``exp(c) - 1`` to one, c being ``caution``, and more
+    for few items: what looks like a gain on them is often none, because weights, share and last
+    step were chosen on these items; many items decide by themselves. Evidence is the mean of what
+    likelihoods and Brier scores say: a chance pattern that fools one of them often leaves the
+    other unmoved. ``caution`` 0 believes everything.
     """
-    against = np.expm1(min(caution, 500.0))
-    evidence = max(likelihood_gain(final, items.proba, items), _brier_evidence(final, items))
+    against = np.expm1(min(caution * (1 + _FEW / _independent(items)), 500.0))
+    evidence = (likelihood_gain(final, items.proba, items) + _brier_evidence(final, items)) / 2
     return float(1 / (1 + against * np.exp(-np.clip(evidence, -100.0, 100.0))))
 
 
