@@ -118,7 +118,7 @@ def section(stored: Path, results: Path) -> tuple[list[str], Files]:
         published_table(stored),
         "",
         "Times of commands, of `hetcal apply` on large tables and growth with every size are in "
-        "[benchmarks](benchmarks.md) and [large tables](user/scaling.md).",
+        "[benchmarks](appendix/benchmarks.md) and [large tables](how-to/scaling.md).",
         "",
     ]
     return lines, {

@@ -109,11 +109,11 @@ def section(results: Path) -> list[str]:
         "",
         "Few draws stand behind some rows, and what has no row was not measured; the bound on the "
         "grouping loss, its bias and the stability over seeds are in "
-        "[measuring what is hidden](user/heterogeneity.md).",
+        "[measuring what is hidden](how-to/measure-heterogeneity.md).",
         "",
         "**Coverage**: how often every interval, bound, p-value and alarm holds what its level "
         f"says, all problems together; short is more than {_SHORT} below nominal. By case, number "
-        "of items and problem: [the levels](coverage.md).",
+        "of items and problem: [the levels](reference/coverage.md).",
         "",
         coverage_table(),
         "",

@@ -26,7 +26,7 @@ python -m benchmarks full     # all of it, two days on one core; may be stopped 
 python -m benchmarks page     # this page, from the stored results
 ```
 
-Other packages are measured in [an environment of their own](benchmarks.md#other-packages).
+Other packages are measured in [an environment of their own](appendix/benchmarks.md#other-packages).
 """
 
 

@@ -46,7 +46,7 @@ def section(results: Path) -> list[str]:
         "",
         forecast_table(found),
         "",
-        "What [the advice](user/advise.md) says about the same tables, and what came true, is "
+        "What [the advice](how-to/advise.md) says about the same tables, and what came true, is "
         "measured by `python -m benchmarks forecasts advice`.",
         "",
     ]
