@@ -224,7 +224,7 @@ def test_sparse_only_where_allowed(kind):
     assert sparse.issparse(encoder.transform(X))
     np.testing.assert_array_equal(encoder.transform(X).toarray(), np.eye(3))
     with pytest.raises(ValueError, match="expecting 3 features"):
-        encoder.transform(sparse.eye_array(4))
+        encoder.transform(sparse.csr_array(np.eye(4)))
     with pytest.raises(ValueError, match="infinity"):
         encoder.transform(kind(np.full((1, 3), np.inf)))
 

@@ -117,6 +117,14 @@ def test_onnx_scales_rows_that_a_log_has_rounded():
     assert np.abs(found - calibrator.predict_proba(y_proba=rounded)).max() < 1e-6
 
 
+def test_onnx_nodes_have_names_of_their_own():
+    """ONNX Runtime 1.18 refuses the logits' graph otherwise, after its own optimisation."""
+    pytest.importorskip("onnx")
+    names = [node.name for node in to_onnx(fitted("platt", kind="logits")).graph.node]
+    assert all(names)
+    assert len(set(names)) == len(names) > 5
+
+
 def test_onnx_knows_the_classes():
     pytest.importorskip("onnx")
     facts = {entry.key: entry.value for entry in to_onnx(fitted("platt")).metadata_props}

@@ -214,8 +214,9 @@ def test_names_of_columns_asked_for_must_be_known():
 
 def test_a_wide_sparse_table_takes_little_memory():
     rng = np.random.default_rng(0)
-    n, d = 400, 50_000
-    X = sparse.random_array((n, d), density=0.0005, rng=rng, format="csr")
+    n, d, filled = 400, 50_000, 10_000
+    cells = rng.integers(0, n, filled), rng.integers(0, d, filled)
+    X = sparse.csr_array((rng.random(filled), cells), shape=(n, d))
     X = sparse.hstack([X, sparse.csr_array((rng.random((n, 1)) < 0.4) * 1.0)]).tocsr()
     p = rng.uniform(0.1, 0.9, n)
     q = expit(np.log(p / (1 - p)) + 1.5 * X[:, [d]].toarray().ravel() - 0.6)

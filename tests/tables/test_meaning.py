@@ -140,7 +140,9 @@ def test_with_two_classes_it_is_the_same_as_a_probability(spell):
 
 
 def test_labels_of_minus_one_and_one_are_not_the_same():
-    table = answers().replace({">50K": 1, "<=50K": -1})
+    number = {">50K": 1, "<=50K": -1}
+    table = answers()
+    table = table.assign(**{name: table[name].map(number) for name in ("income", "said")})
     labelled = read_labelled(table, label="income", **CONFIDENT)
     assert labelled.classes.tolist() == [-1, 1]
     np.testing.assert_allclose(labelled.proba[:, 1], SAID)

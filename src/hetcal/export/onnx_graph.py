@@ -25,7 +25,9 @@ class Graph:
     def add(self, operation: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
         """Add a node and return the name of its result."""
         name = name or f"t{len(self.nodes)}"
-        self.nodes.append(self._helper.make_node(operation, list(inputs), [name], **attributes))
+        # Named: ONNX Runtime 1.18 gives all its replacements of unnamed nodes the same name.
+        node = self._helper.make_node(operation, list(inputs), [name], name=name, **attributes)
+        self.nodes.append(node)
         return name
 
     def constant(self, values: Any) -> str:
