@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import shutil
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -101,6 +103,36 @@ def with_small_hybrids(small_hybrids) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def started(pytestconfig) -> Callable[..., Any]:
+    """Return a function that runs a command in a process of its own, in milliseconds.
+
+    The processes come from a server that has imported everything and has computed nothing.
+    """
+    from tests.faults import processes
+
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        pytest.skip("needs processes that are copies of one that is ready")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(processes.MODULES))
+    paths = [str(pytestconfig.rootpath), *sys.path]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setattr(sys, "path", paths)
+        first = context.Process(target=processes.nothing)
+        first.start()
+        first.join()
+        assert first.exitcode == 0
+
+    def start(work, *arguments):
+        process = context.Process(target=work, args=arguments)
+        process.start()
+        return process
+
+    return start
+
+
 # On the pure core a local forest takes a hundred times as long, and these grow thousands of them.
 # What the two cores share is tested kernel by kernel (tests/kernels), on both.
 _THOUSANDS_OF_FORESTS = (
@@ -111,6 +143,15 @@ _THOUSANDS_OF_FORESTS = (
     "test_diagnose",
     "tests/report",
 )
+# What these show is a matter of statistics, the same on either core, and takes many fits.
+_SIMULATIONS = (
+    "test_shuffled_labels_give_local_experts_no_weight",
+    "test_out_of_sample_brier_equals_brier_on_fresh_items",
+    "test_gains_where_there_is_something_to_gain",
+    "test_the_level_is_kept_under_any_map",
+    "test_the_rate_is_right_over_redrawn_sets",
+    "test_a_stationary_stream",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -119,7 +160,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     if core_name() == "native":
         return
-    reason = "grows thousands of local forests, which takes the pure core many minutes"
+    reason = "many forests or fits, which take the pure core many minutes"
     for item in items:
-        if any(part in item.nodeid for part in _THOUSANDS_OF_FORESTS):
+        if any(part in item.nodeid for part in (*_THOUSANDS_OF_FORESTS, *_SIMULATIONS)):
             item.add_marker(pytest.mark.skip(reason=reason))

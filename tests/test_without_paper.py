@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 import hetcal
 
@@ -25,9 +26,9 @@ for found in walk_packages(hetcal.__path__, "hetcal."):
     if not found.name.endswith(("__main__", "_native")):
         import_module(found.name)
 assert not [name for name in sys.modules if name.startswith("hetcal.paper")]
-data = make_hidden_heterogeneity(120, heterogeneity=0.3, random_state=0)
+data = make_hidden_heterogeneity(60, heterogeneity=0.3, random_state=0)
 calibrator = hetcal.get_calibrator("swc").fit(data.X, data.y, y_proba=data.y_proba)
-assert calibrator.predict_proba(data.X, y_proba=data.y_proba).shape == (120, 2)
+assert calibrator.predict_proba(data.X, y_proba=data.y_proba).shape == (60, 2)
 report = hetcal.diagnose(data.X, data.y, y_proba=data.y_proba)
 assert report.to_dict()
 print(hetcal.__path__[0])
@@ -53,7 +54,7 @@ def python(
         text=True,
         cwd=folder,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(package), beside]))},
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
 

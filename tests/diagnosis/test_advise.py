@@ -30,11 +30,7 @@ from hetcal.diagnosis.advise import judged
 from hetcal.diagnosis.measurements import Gain
 from hetcal.metrics.gains import gain_and_error
 
-
-@pytest.fixture(autouse=True)
-def _small_hybrids(small_hybrids):
-    with small_hybrids():
-        yield
+pytestmark = pytest.mark.usefixtures("with_small_hybrids")
 
 
 def small_hybrid(data, P):

@@ -13,11 +13,7 @@ from hetcal.datasets import make_hidden_heterogeneity
 
 SEED = 3
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _small_hybrids(small_hybrids):
-    with small_hybrids():
-        yield
+pytestmark = pytest.mark.usefixtures("with_small_hybrids")
 
 
 @pytest.fixture(scope="module")

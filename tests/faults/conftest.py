@@ -1,9 +1,7 @@
-"""A small table with two calibrators, and processes that can be stopped at a chosen moment."""
+"""A small table with two calibrators, and one estimator of each kind."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import subprocess
 import sys
 import warnings
@@ -11,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 from tests.cli.conftest import make_loans
-from tests.faults import processes
 from tests.faults.commands import TRIAL, mounted
 from tests.faults.estimators import CASES
 
@@ -42,34 +39,6 @@ def made(tmp_path_factory):
         main([*map(str, monitor), str(place / "watch.hetcal")])
     Store(place / "store").write(TRIAL, RESULT)
     return place
-
-
-@pytest.fixture(scope="session")
-def started(pytestconfig):
-    """Return a function that runs a command in a process of its own, in milliseconds.
-
-    The processes come from a server that has imported everything and has computed nothing.
-    """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        pytest.skip("needs processes that are copies of one that is ready")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(processes.MODULES))
-    paths = [str(pytestconfig.rootpath), *sys.path]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
-        patch.setenv("OMP_NUM_THREADS", "1")
-        patch.setattr(sys, "path", paths)
-        first = context.Process(target=processes.nothing)
-        first.start()
-        first.join()
-        assert first.exitcode == 0
-
-    def start(work, *arguments):
-        process = context.Process(target=work, args=arguments)
-        process.start()
-        return process
-
-    return start
 
 
 @pytest.fixture(scope="session")

@@ -74,6 +74,22 @@ def run_until(moment: str, flag: str, arguments: list[str]) -> None:
     run(arguments)
 
 
+def run_and_die(n_trials: int, arguments: list[str]) -> None:
+    """Run a command of the paper until it has written so many trials; then kill it."""
+    from hetcal.paper.store import Store
+
+    write, written = Store.write, []
+
+    def writing(self, *trial):
+        write(self, *trial)
+        written.append(trial)
+        if len(written) == n_trials:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Store.write = writing
+    run(arguments)
+
+
 def monitor_often(model: str, table: str, history: str, times: int) -> None:
     """Update a history several times in a row."""
     for _ in range(times):

@@ -3,10 +3,10 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
+from tests.faults import processes
+from tests.patience import PATIENCE
 
 from hetcal.cli._app import run
 from hetcal.paper.store import load_results
@@ -25,48 +25,19 @@ def printed(capsys, *arguments):
     return end.value.code, out, err
 
 
-def start(folder, *arguments):
-    """Start the command in a process of its own, as a shell would."""
-    command = [sys.executable, "-m", "hetcal.cli._app", "paper", *CELLS]
-    return subprocess.Popen(
-        [*command, *arguments, "--results", str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-
-
 def files(folder):
     return {path: path.stat().st_mtime_ns for path in folder.glob("trials/*/[!.]*.json")}
 
 
-# Runs a command that is killed when it has written so many trials.
-KILLED = """
-import os, signal, sys
-from hetcal.cli._app import run
-from hetcal.paper.store import Store
-write, written = Store.write, []
-
-def write_and_die(self, *trial):
-    write(self, *trial)
-    written.append(trial)
-    if len(written) == int(sys.argv[1]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-Store.write = write_and_die
-run(sys.argv[2:])
-"""
-
-
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
-def test_killed_and_started_again_it_gives_the_same_figures(tmp_path, capsys):
+def test_killed_and_started_again_it_gives_the_same_figures(tmp_path, capsys, started):
     wanted = ("--trials", "2", "--classifiers", "DT,NB", "--methods", "Uncal.,Platt,Iso Reg,SBA-10")
     n_trials = 2 * 2 * 4
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     command = ["paper", *CELLS, *wanted, "--results", str(broken)]
-    killed = subprocess.run([sys.executable, "-c", KILLED, "5", *command], stderr=subprocess.PIPE)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    killed = started(processes.run_and_die, 5, command)
+    killed.join(PATIENCE)
+    assert killed.exitcode == -signal.SIGKILL
     before = files(broken)
     assert len(before) == 5
     again = printed(capsys, *CELLS, *wanted, "--results", broken)
@@ -80,12 +51,13 @@ def test_killed_and_started_again_it_gives_the_same_figures(tmp_path, capsys):
     assert not tables[0].duplicated(["classifier", "seed", "method"]).any()
 
 
-def test_two_at_the_same_time_share_a_store(tmp_path):
+def test_two_at_the_same_time_share_a_store(tmp_path, started):
     wanted = ("--trials", "2", "--classifiers", "NB", "--methods", "Uncal.,Platt,Iso Reg,SBA-10")
-    runs = [start(tmp_path, *wanted) for _ in range(2)]
-    texts = [process.communicate()[0] for process in runs]
-    assert [process.returncode for process in runs] == [0, 0]
-    assert texts[0] == texts[1]
+    command = ["paper", *CELLS, *wanted, "--results", str(tmp_path)]
+    runs = [started(processes.run, command) for _ in range(2)]
+    for process in runs:
+        process.join(PATIENCE)
+    assert [process.exitcode for process in runs] == [0, 0]
     assert len(load_results(tmp_path)) == 2 * 4
 
 

@@ -1,6 +1,7 @@
 """The paper's figures: what is drawn is what the results say."""
 
 import os
+from functools import cache, partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -54,12 +55,18 @@ def folder(tmp_path_factory):
     return write(table.assign(key=keys), tmp_path_factory.mktemp("results"))
 
 
+@pytest.fixture(scope="module")
+def drawn(folder):
+    """Return a function that draws a figure of the results, once."""
+    return cache(partial(draw_figure, results=folder))
+
+
 @pytest.mark.parametrize("name", OF_RESULTS)
-def test_figures_of_results_are_drawn(name, folder):
-    drawn = draw_figure(name, results=folder)
-    assert len(drawn.figure.axes) >= 1
-    assert len(drawn.facts)
-    drawn.figure.canvas.draw()  # layout problems are warnings, and so errors
+def test_figures_of_results_are_drawn(name, drawn):
+    found = drawn(name)
+    assert len(found.figure.axes) >= 1
+    assert len(found.facts)
+    found.figure.canvas.draw()  # layout problems are warnings, and so errors
 
 
 @pytest.mark.parametrize("name", OF_RESULTS)
@@ -68,9 +75,9 @@ def test_without_results_one_is_told_what_to_run(name, tmp_path):
         draw_figure(name, results=tmp_path)
 
 
-def test_bars_are_as_high_as_the_means(folder):
-    drawn = draw_figure("appendix-binary", results=folder)
-    ax = drawn.figure.axes[0]  # mnist-1v7, Brier score
+def test_bars_are_as_high_as_the_means(drawn):
+    axes = drawn("appendix-binary").figure.axes
+    ax = axes[0]  # mnist-1v7, Brier score
     labels = [text.get_text().split("\n")[0] for text in ax.get_xticklabels()]
     start = [published_value("mnist-1v7", name, "Uncal.") for name in labels]
     assert start == sorted(start, reverse=True)
@@ -79,7 +86,7 @@ def test_bars_are_as_high_as_the_means(folder):
         expected = [published_value("mnist-1v7", name, method) for name in labels]
         np.testing.assert_allclose(heights[method], expected)
     colors = {bars.get_label(): bars[0].get_facecolor() for bars in _bars(ax)}
-    other = {bars.get_label(): bars[0].get_facecolor() for bars in _bars(drawn.figure.axes[2])}
+    other = {bars.get_label(): bars[0].get_facecolor() for bars in _bars(axes[2])}
     assert colors == other
     assert len(set(colors.values())) == len(colors) == 9
 
@@ -90,8 +97,8 @@ def _bars(ax):
     return [found for found in ax.containers if isinstance(found, BarContainer)]
 
 
-def test_the_figure_says_which_network_was_trained_for_this_project(folder):
-    figure = draw_figure("cifar", results=folder).figure
+def test_the_figure_says_which_network_was_trained_for_this_project(drawn):
+    figure = drawn("cifar").figure
     labels = " ".join(text.get_text() for text in figure.axes[0].get_xticklabels())
     assert "RepVGG_A2*" in labels
     assert "* trained for this project" in figure.get_suptitle()
@@ -129,8 +136,8 @@ def test_correlations_and_slope_against_their_definitions():
     assert found.slope == pytest.approx((a @ gain) / (a @ a))
 
 
-def test_learning_curves_are_named_as_in_the_paper(folder):
-    figure = draw_figure("learning-curves", results=folder).figure
+def test_learning_curves_are_named_as_in_the_paper(drawn):
+    figure = drawn("learning-curves").figure
     names = {text.get_text() for text in figure.legends[0].get_texts()}
     assert names == {
         *("Uncal.", "Platt", "Iso Reg", "Hist bin", "SBA-10", "SBAW-10", "SWC", "SWC-HH", "hybrid"),
