@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
@@ -249,7 +248,8 @@ def _is_sorted(column: Vector) -> bool:
         return False
     if n_values <= len(known) / _FEW_ROWS:
         return bool(1 + np.count_nonzero(np.diff(known)) <= _RUNS_PER_VALUE * n_values)
-    return bool(abs(scipy.stats.spearmanr(np.arange(len(known)), known)[0]) > _SORTED)
+    place = pd.Series(known).rank().to_numpy()
+    return bool(abs(np.corrcoef(np.arange(len(known)), place)[0, 1]) > _SORTED)
 
 
 def _agreement(residuals: Matrix, clusters: Rows) -> tuple[float, float]:
