@@ -2,6 +2,7 @@
 
     HETCAL_DATA=... python benchmarks/monitor_expected.py    # 1 minute on one core
     ... --nannyml PYTHON    # and NannyML's CBPE, by the Python of an environment that has NannyML
+    ... --html FILE.html    # and what the monitor said, in the order of time, as a page
 
 bank-marketing in its order of time, without the duration of the call: a gradient-boosted model
 trained on calls 0 to 12 000, calibrated on the next 4000, then watched in blocks of 2000. Beside
@@ -29,6 +30,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.preprocessing import OrdinalEncoder
 
 import hetcal
+from hetcal.report import MonitorReport
 
 TRAIN, CALIBRATE, BLOCK = 12_000, 4000, 2000
 
@@ -67,7 +69,7 @@ def cbpe(python, y, p):
 
 
 def story(write, order_seed, nannyml):
-    """Print one row per block."""
+    """Print one row per block; return the monitor."""
     X, y = calls(order_seed)
     cal = slice(TRAIN, TRAIN + CALIBRATE)
     model = HistGradientBoostingClassifier(random_state=0).fit(X[:TRAIN], y[:TRAIN])
@@ -108,17 +110,21 @@ def story(write, order_seed, nannyml):
     if nannyml is not None:
         for text in cbpe(nannyml, y, P[:, 1]):
             write(text)
+    return monitor
 
 
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nannyml", metavar="PYTHON", help="of an environment with NannyML")
-    nannyml = parser.parse_args().nannyml
+    parser.add_argument("--html", metavar="FILE.html", help="the page of the first table")
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
     for order_seed in (None, 0):
         sys.stdout.write(f"\norder: {'time' if order_seed is None else 'random'}\n")
-        story(sys.stdout.write, order_seed, nannyml)
+        monitor = story(sys.stdout.write, order_seed, options.nannyml)
+        if order_seed is None and options.html is not None:
+            MonitorReport.of(monitor, name="a bank's calls").to_html(options.html)
 
 
 if __name__ == "__main__":

@@ -141,3 +141,16 @@ def test_forgotten_items_count_less_in_what_is_expected_and_usual():
     assert 60 < usual.n < 120  # the items of weight near 1, and not 600
     observed = (usual.expected + usual.excess)[0] / usual.n
     assert observed == pytest.approx(shown[0], abs=0.12)  # chance would be 0.5
+
+
+def test_a_hybrid_with_items_of_weight_zero_is_watched_as_without_them():
+    data = make_hidden_heterogeneity(100, heterogeneity=1.0, random_state=0)
+    weight = (np.arange(100) >= 9) * 1.0
+    expected = []
+    for rows, given in ((slice(None), weight), (slice(9, None), None)):
+        hybrid = hetcal.HybridCalibrator(("proximity",), n_estimators=10)
+        hybrid.fit(data.X[rows], data.y[rows], y_proba=data.y_proba[rows], sample_weight=given)
+        monitor = hetcal.SupportMonitor(hybrid).fit()
+        monitor.update(data.X, y_proba=data.y_proba, y=data.y)
+        expected.append(monitor.expected_performance(data.X, y_proba=data.y_proba).brier)
+    np.testing.assert_allclose(*expected, rtol=0.02)  # folds of other items

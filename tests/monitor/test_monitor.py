@@ -529,6 +529,10 @@ def test_the_history_has_expected_and_observed_scores_of_each_update(data):
     def update(rows, y=None):
         monitor.update(new.X[rows], y_proba=new.y_proba[rows], y=y)
 
+    def usual(monitor):
+        sums = monitor.counts_.streams.all.usual
+        return sums.excess / sums.n
+
     first, second = slice(0, 100), slice(100, 150)
     update(first)
     monitor.update_labels(new.X[first], new.y[first], y_proba=new.y_proba[first])
@@ -546,12 +550,14 @@ def test_the_history_has_expected_and_observed_scores_of_each_update(data):
     update(second, new.y[second])
     row = monitor.frame().iloc[1]
     assert row["accuracy"] == pytest.approx(hit[together].mean())
-    assert row["expected_accuracy"] == pytest.approx(Q[together].max(axis=1).mean())
-    assert row["expected_brier"] == pytest.approx((1 - (Q[together] ** 2).sum(axis=1)).mean())
+    expected = Q[together].max(axis=1).mean(), (1 - (Q[together] ** 2).sum(axis=1)).mean()
+    assert row["expected_accuracy"] == pytest.approx(expected[0] + usual(monitor)[0])
+    assert row["expected_brier"] == pytest.approx(expected[1] + usual(monitor)[1])
     assert row["log10_label_evidence"] == pytest.approx(
         monitor.summary()["labels"]["log10_evidence"]
     )
     monitor.extend(new.X, new.y, y_proba=new.y_proba)  # labels are counted anew
     update(second, new.y[second])
     Q = swc.predict_proba(new.X[second], y_proba=new.y_proba[second])
-    assert monitor.frame()["expected_accuracy"].iloc[-1] == pytest.approx(Q.max(axis=1).mean())
+    expected = Q.max(axis=1).mean() + usual(monitor)[0]
+    assert monitor.frame()["expected_accuracy"].iloc[-1] == pytest.approx(expected)

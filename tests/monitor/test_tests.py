@@ -194,7 +194,7 @@ def test_an_excess_is_as_far_from_the_usual_as_the_usual_from_it():
         LabelSums.over(rng.dirichlet([1, 1, 1], n), rng.integers(0, 3, n)) for n in (20, 300)
     )
     np.testing.assert_allclose(few.excess_over(many)[1], -many.excess_over(few)[1])
-    alone = few.excess_over(LabelSums(300, many.excess, np.zeros(5)))[1]
+    alone = few.excess_over(LabelSums(300, many.excess, np.zeros(5), np.zeros(5)))[1]
     assert (np.abs(few.excess_over(many)[1]) < np.abs(alone)).all()
 
 

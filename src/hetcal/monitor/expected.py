@@ -9,7 +9,6 @@ the labels' chance and the few calibration items of each stratum leave open.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,10 +18,9 @@ import pandas as pd
 from scipy.special import ndtri
 
 from hetcal._typing import Matrix, Rows, Vector
-from hetcal._validation import check_labels
 from hetcal.metrics.scores import brier_losses, log_losses
 from hetcal.monitor.labels import effective_number
-from hetcal.monitor.watched import item_weights
+from hetcal.monitor.watched import item_weights, own_predictions
 
 _STRATA = 5
 #: Flagged items are too many at so many times their rate.
@@ -123,11 +121,8 @@ class Expectation:
     """
 
     def __init__(self, calibrator: Any):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            Q = calibrator.out_of_sample_proba_
+        Q, codes = own_predictions(calibrator)
         self.classes = calibrator.classes_
-        codes, _ = check_labels(calibrator.calibration_labels(), self.classes)
         confidence = Q.max(axis=1)
         edges = np.unique(np.quantile(confidence, np.arange(1, _STRATA) / _STRATA))
         self._edges = edges[edges < confidence.max()]

@@ -103,7 +103,7 @@ class History:
         n_alarms : int
             New ones.
         """
-        ten, labels = np.log(10), stream.labels
+        ten, labels, usual = np.log(10), stream.labels, stream.usual
         row = [
             time.time(),
             stream.n_seen,
@@ -119,7 +119,7 @@ class History:
             *stream.label_z()[:2],
             max(stream.label_evidence.log_value, _LEAST_LOG) / ten,
             *(labels.expected + labels.excess)[:2],
-            *labels.expected[:2],
+            *(labels.expected + labels.n * usual.excess / max(usual.n, 1))[:2],
         ]
         return History(np.vstack([self.rows, row])[-most:])
 

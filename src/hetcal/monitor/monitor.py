@@ -494,7 +494,7 @@ class SupportMonitor:
         far, ``accuracy_z`` and ``brier_z`` (observed minus expected, beyond what is usual for the
         calibrator, in standard deviations), ``log10_label_evidence``; and, of the labels that came
         since the row before, ``accuracy``, ``brier``, ``expected_accuracy`` and
-        ``expected_brier``.
+        ``expected_brier``: by the calibrated probabilities and what is usual for the calibrator.
         """
         self._watched()
         return self.counts_.history.frame()

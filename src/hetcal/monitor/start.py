@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._typing import Matrix
-from hetcal._validation import check_labels
 from hetcal.monitor.groups import Members, class_members, most_frequent, named_members
 from hetcal.monitor.labels import LabelSums
 from hetcal.monitor.reference import Reference
 from hetcal.monitor.streams import Streams
-from hetcal.monitor.watched import item_weights
+from hetcal.monitor.watched import item_weights, own_predictions
 
 
 def start_streams(monitor: Any, calibrator: Any, stated: Matrix | None) -> Streams:
@@ -39,11 +37,8 @@ class _UsualLabels:
     """
 
     def __init__(self, calibrator: Any, stated: Matrix | None, reference: Reference | None):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            Q = calibrator.out_of_sample_proba_
+        Q, self.codes = own_predictions(calibrator)
         self.sources = [Q] if stated is None else [Q, stated]
-        self.codes, _ = check_labels(calibrator.calibration_labels(), calibrator.classes_)
         self.weight = item_weights(calibrator)
         self.rows = None if reference is None else reference.calibration_rows()
 

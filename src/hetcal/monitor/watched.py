@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._typing import Matrix, Vector
+from hetcal._typing import Matrix, Rows, Vector
+from hetcal._validation import check_labels
 from hetcal._validation.containers import number_of_rows
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 
@@ -100,6 +102,18 @@ def _alike(calibrator: Any, watched: Any) -> bool:
 def stated_proba(calibrator: Any) -> Matrix | None:
     """Return the classifier's probabilities of the calibration items, where they are known."""
     return getattr(getattr(calibrator, "scores_", None), "proba", None)
+
+
+def own_predictions(calibrator: Any) -> tuple[Matrix, Rows]:
+    """Return out-of-sample predictions of the calibration items, and their labels as codes.
+
+    A hybrid also predicts items of weight 0, which are no calibration items.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Q = calibrator.out_of_sample_proba_
+    codes, _ = check_labels(calibrator.calibration_labels(), calibrator.classes_)
+    return Q[getattr(calibrator, "calibration_rows_", slice(None))], codes
 
 
 def item_weights(calibrator: Any) -> Vector | None:

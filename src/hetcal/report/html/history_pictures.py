@@ -69,7 +69,7 @@ def support_pictures(history: Sequence[dict[str, Any]], rate: float, bound: floa
         rows,
         (
             "Flagged items",
-            "share of each update; dashed: while all is well",
+            "of each update; dashed: as usual",
             "share flagged",
             [share],
             rate,
