@@ -39,4 +39,5 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "capture_repr": ("_repr_html_",),
+    "remove_config_comments": True,
 }

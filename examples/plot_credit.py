@@ -73,6 +73,8 @@ scores.loc[["brier_score", "log_loss"]].round(4)
 
 # %%
 # Temporary contracts by length of the loan, before and after:
+
+# sphinx_gallery_thumbnail_number = 2
 temporary = X_new["contract"] == "temporary"
 length = np.where(X_new["months"] > 48, "over 4 years", "up to 4 years")
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")

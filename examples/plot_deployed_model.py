@@ -53,7 +53,7 @@ print(monitor.alarm_)
 
 # %%
 # Who has changed? Regions and predicted classes have evidence of their own.
-monitor.groups().round(2)
+monitor.groups()[["kind", "name", "seen", "flagged", "log10_evidence"]].round(2)
 
 # %%
 # And in what? The share of unusual customers who become usual when one feature gets a usual value.
