@@ -75,6 +75,16 @@ def test_two_columns_that_number_events_together_are_named():
     assert "region" in found.columns
 
 
+def test_categories_are_no_events_behind_a_model_that_is_far_too_sure():
+    rng = np.random.default_rng(0)
+    n = 1500
+    a, b = rng.integers(0, 6, n), rng.integers(0, 5, n)
+    truth = 1 / (1 + np.exp(-rng.normal(size=6)[a] - rng.normal(size=5)[b]))
+    table = pd.DataFrame({"a": a, "b": b, "other": rng.normal(size=n)})
+    table["y"], table["p"] = (rng.random(n) < truth).astype(int), rng.choice([0.001, 0.999], n)
+    assert find_dependence(items_of(table, ["a", "b", "other"])) is None
+
+
 def test_neighbouring_rows_of_one_event_are_noticed():
     table = panel(3, order="event")
     found = find_dependence(items_of(table, ["strength", "other"]))
