@@ -78,10 +78,10 @@ def test_two_columns_that_number_events_together_are_named():
 def test_categories_are_no_events_behind_a_model_that_is_far_too_sure():
     rng = np.random.default_rng(0)
     n = 1500
-    a, b = rng.integers(0, 6, n), rng.integers(0, 5, n)
-    truth = 1 / (1 + np.exp(-rng.normal(size=6)[a] - rng.normal(size=5)[b]))
-    table = pd.DataFrame({"a": a, "b": b, "other": rng.normal(size=n)})
-    table["y"], table["p"] = (rng.random(n) < truth).astype(int), rng.choice([0.001, 0.999], n)
+    a, b, seen = rng.integers(0, 8, n), rng.integers(0, 8, n), rng.normal(size=n)
+    truth = 1 / (1 + np.exp(-seen - rng.normal(size=(8, 8))[a, b]))
+    table = pd.DataFrame({"a": a, "b": b, "other": seen})
+    table["y"], table["p"] = (rng.random(n) < truth).astype(int), np.where(seen > 0, 0.999, 0.001)
     assert find_dependence(items_of(table, ["a", "b", "other"])) is None
 
 
