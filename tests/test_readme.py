@@ -77,3 +77,15 @@ def test_pictures_and_links_exist():
     local = [a or b for a, b in targets if not (a or b).startswith("http")]
     assert local
     assert [target for target in local if not (ROOT / target).exists()] == []
+
+
+def test_files_that_the_pages_name_exist():
+    path = re.compile(r"\b(?:tests|benchmarks|examples|src)/[\w./-]+\.(?:py|csv|md)")
+    named = {
+        (page.name, found)
+        for page in PAGES
+        for found in path.findall(page.read_text(encoding="utf-8"))
+        if "NAME" not in found  # a placeholder
+    }
+    assert len(named) > 20
+    assert sorted(name for name in named if not (ROOT / name[1]).exists()) == []

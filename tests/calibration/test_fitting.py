@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
-from hetcal import TemperatureScaling, get_calibrator
+from hetcal import (
+    HybridCalibrator,
+    LocallyCalibratedClassifier,
+    TemperatureScaling,
+    get_calibrator,
+)
 from hetcal.calibration.fitting import cross_fitted, fitted_to, out_of_sample_proba, shared_folds
 from hetcal.calibration.out_of_sample_support import support_of_new_groups, without_own
 from hetcal.data import CalibrationSet, Folds
@@ -135,3 +142,53 @@ def test_support_without_a_group_is_scaled_by_the_weight_that_was_left():
         without_own(np.ones(6), weight, groups), 8 / np.array([5.0, 6.0, 5.0, 6.0, 6.0, 7.0])
     )
     np.testing.assert_allclose(without_own(np.ones(6), None), 6 / 5)
+
+
+class HalfWay(BaseEstimator):
+    """A calibrator that knows nothing of hetcal: no base class, no parameter ``classes``."""
+
+    def fit(self, X, y, *, y_proba):
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.frequencies_ = counts / counts.sum()
+        return self
+
+    def predict_proba(self, X, *, y_proba):
+        return (np.asarray(y_proba) + self.frequencies_) / 2
+
+
+def test_a_calibrator_of_ones_own_works_in_the_wrapper_and_in_the_hybrid():
+    data = make_hidden_heterogeneity(120, random_state=0)
+    model = FrozenEstimator(LogisticRegression().fit(data.X, data.y))
+    own = HalfWay().fit(data.X, data.y, y_proba=None)
+    expected = own.predict_proba(None, y_proba=model.predict_proba(data.X))
+    wrapped = LocallyCalibratedClassifier(model, HalfWay()).fit(data.X, data.y)
+    np.testing.assert_allclose(wrapped.predict_proba(data.X), expected)
+    hybrid = HybridCalibrator([HalfWay()], n_estimators=5)
+    hybrid.fit(data.X, data.y, y_proba=data.y_proba)
+    assert any("HalfWay" in name or "halfway" in name for name in hybrid.experts_.index)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("sigmoid", "platt"), ("temp-scaling", "temperature")]
+)
+def test_names_of_other_libraries_are_understood(theirs, ours):
+    with pytest.raises(ValueError, match=f"Did you mean {ours!r}"):
+        get_calibrator(theirs)
+
+
+def test_prefit_is_called_frozen():
+    classifier = LocallyCalibratedClassifier(LogisticRegression(), "platt", cv="prefit")
+    with pytest.raises(ValueError, match=r"cv='prefit'.*FrozenEstimator\(model\)"):
+        classifier.fit([[0.0], [1.0]], [0, 1])
+
+
+def test_the_hybrid_names_its_columns():
+    data = make_hidden_heterogeneity(100, random_state=0)
+    hybrid = HybridCalibrator(["kernel"], n_estimators=5)
+    hybrid.fit(data.frame(), data.y, y_proba=data.y_proba)
+    table = data.frame()[data.frame().columns[::-1]]
+    with pytest.raises(ValueError, match=r"X\[list\(calibrator.feature_names_in_\)\]"):
+        hybrid.predict_proba(table, y_proba=data.y_proba)
+    hybrid.predict_proba(table[list(hybrid.feature_names_in_)], y_proba=data.y_proba)
+    hybrid.fit(data.X, data.y, y_proba=data.y_proba)
+    assert not hasattr(hybrid, "feature_names_in_")

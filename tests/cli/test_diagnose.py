@@ -131,12 +131,16 @@ def test_the_terminal_shows_the_verdict(asked, table, tmp_path, capsys):
     assert "The numbers:" not in shown
     assert call(*arguments, "--verbose", "--worthwhile", "0.01") == 0
     assert asked["worthwhile"] == 0.01
-    assert "The numbers:" in capsys.readouterr().out
+    again = capsys.readouterr().out
+    assert "The numbers:" in again
+    assert "short.html (the earlier one is replaced)" in again
+    assert "replaced" not in shown
     assert shown.startswith(f"Diagnosing {table}")
     for words in (
         "300 items, 2 features, classes no, yes.",
         "Verdict: ",
         "How sure: real",
+        "measured on the other half",
         "Do this:",
         "uncalibrated",
         "On 40 labelled rows of the test table",

@@ -30,6 +30,7 @@ def test_says_what_was_found_and_what_to_type_next(call, folder, tmp_path, capsy
     assert re.search(r"Brier score 0\.\d{4} before, 0\.\d{4} after, each", shown.out)
     assert re.search(r"gain \+0\.\d{4} \(95 % interval", " ".join(shown.out.split()))
     assert f"hetcal apply {out} new.csv -o calibrated.csv" in shown.out
+    assert "with --overwrite where that output is there already" in shown.out
     assert "note: Not used as features: loan_id (an id), opened (a date)." in shown.err
     assert load(out).classes_.tolist() == ["paid back", "default"]
 
@@ -289,3 +290,17 @@ def test_rows_that_belong_together_are_noted_with_the_option(call, tmp_path, cap
         call("fit", tmp_path / "t.csv", *roles, "--method", "beta", "-o", out, "--overwrite") == 0
     )
     assert "belong together" not in capsys.readouterr().err
+
+
+def test_help_names_every_method(call, capsys):
+    call("fit", "--help")
+    shown = " ".join(capsys.readouterr().out.replace("\u2502", " ").split())
+    assert f"map of the probability alone: {', '.join(_fit._GLOBAL)}." in shown
+
+
+def test_rows_of_weight_zero_are_told_apart(call, folder, tmp_path, capsys):
+    table = pd.read_csv(folder / "loans.csv").assign(weight=[0.0, 1.0, 2.0] * 50)
+    table.to_csv(tmp_path / "weighted.csv", index=False)
+    roles = (*ROLES, "--weight", "weight", "--features", "age", "--method", "sba")
+    assert call("fit", tmp_path / "weighted.csv", *roles, "-o", tmp_path / "m.hetcal") == 0
+    assert "100 items (50 more have weight 0), 1 feature, 2 cl" in capsys.readouterr().out

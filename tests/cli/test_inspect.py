@@ -44,3 +44,8 @@ def test_files_from_python_and_files_of_others(call, tmp_path, capsys):
     assert capsys.readouterr().err.startswith("error: x.hetcal: ")
     assert call("inspect", tmp_path / "nowhere.hetcal") == 2
     assert "hetcal fit" in capsys.readouterr().err
+
+
+def test_lines_in_a_pipe_end_with_their_text(call, folder, capsys):
+    assert call("inspect", folder / "swc.hetcal") == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line != line.rstrip()] == []

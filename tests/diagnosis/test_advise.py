@@ -389,7 +389,7 @@ def test_retraining_is_an_addition_to_what_to_do_now(retrain):
     text = " ".join(str(hybrid).split())
     assert "HybridCalibrator" in hybrid.call
     assert "hetcal" not in hybrid.retraining_call
-    assert "retrain when you can" in text
+    assert "Retrain when you can" in text
     assert f"{hybrid.expected_brier:.4f}" in text
     assert f"{e.best_retrained} on the features alone {e.retrained_brier:.4f}" in text
     assert "rows that the old model was trained on" in text

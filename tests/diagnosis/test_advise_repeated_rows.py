@@ -6,7 +6,7 @@ import pytest
 
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis.checks import check_repeated_rows
-from hetcal.diagnosis.repeated_rows import repeated_rows
+from hetcal.diagnosis.repeated_rows import n_rows_seen, repeated_rows
 
 
 def items_of(X, *, y=None, p=None, groups=None):
@@ -92,3 +92,17 @@ def test_missing_values_and_minus_zero_are_equal_to_themselves():
     X[[3, 103], 1] = np.nan
     X[4, 1], X[104, 1] = 0.0, -0.0
     assert repeated_rows(items_of(X, p=np.full(200, 0.3))).n_repeats == 100
+
+
+def test_calibration_rows_among_new_rows_are_counted():
+    items, new = items_of(measured(500)), measured(100, seed=1)
+    assert n_rows_seen(items, measured(500)[:40], items.output[:40]) == 40
+    output = np.vstack([items.output[:40], items.output[:100]])
+    assert n_rows_seen(items, np.vstack([measured(500)[:40], new]), output) == 40
+    assert n_rows_seen(items, new, items.output[:100]) == 0
+
+
+def test_rows_of_few_values_are_not_calibration_rows():
+    X = np.random.default_rng(0).integers(0, 2, (400, 3)).astype(float)
+    items = items_of(X, p=np.full(400, 0.5))
+    assert n_rows_seen(items, X[:200], items.output[:200]) == 0

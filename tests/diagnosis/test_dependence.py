@@ -77,6 +77,16 @@ def test_two_columns_that_number_events_together_are_named():
     assert "region" in found.columns
 
 
+def test_categories_are_no_events_behind_a_model_that_is_far_too_sure():
+    rng = np.random.default_rng(0)
+    n = 1500
+    a, b, seen = rng.integers(0, 8, n), rng.integers(0, 8, n), rng.normal(size=n)
+    truth = 1 / (1 + np.exp(-seen - rng.normal(size=(8, 8))[a, b]))
+    table = pd.DataFrame({"a": a, "b": b, "other": seen})
+    table["y"], table["p"] = (rng.random(n) < truth).astype(int), np.where(seen > 0, 0.999, 0.001)
+    assert find_dependence(items_of(table, ["a", "b", "other"])) is None
+
+
 def test_neighbouring_rows_of_one_event_are_noticed():
     table = panel(3, order="event")
     found = find_dependence(items_of(table, ["strength", "other"]))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.stats import binom, binomtest, norm
 
@@ -156,13 +157,14 @@ def test_conditions_cover_levels_thresholds_and_frequent_values():
     columns = columns_of(table)
     conditions = candidate_conditions(columns, np.arange(100))
     words = {str(c) for c in conditions}
-    assert {"kind = a", "kind = b", "flag <= 0", "gain > 0", "gain > 10"} <= words
+    assert {"kind = a", "kind = b", "flag = False", "gain > 0", "gain > 10"} <= words
     assert not any("gain > 20" in w for w in words)
     for condition in conditions:
         mask = condition.mask(columns)
         assert 0 < mask.sum() < 100
         if condition.kind == "=":
-            np.testing.assert_array_equal(mask, (table["kind"] == condition.value).to_numpy(bool))
+            there = (table[condition.name] == condition.value).to_numpy(bool)
+            np.testing.assert_array_equal(mask, there)
 
 
 def test_array_columns_are_called_x0_x1():
@@ -208,3 +210,13 @@ def test_cuts_far_out_are_tried_where_the_test_points_there():
     q = np.where(X["b"] > 1.85, 0.95, 0.5)
     found = find_subgroups(X, (rng.random(4000) < q).astype(int), y_proba=np.full(4000, 0.5))
     assert float(found["rule"][0].removeprefix("b > ")) == pytest.approx(1.85, abs=0.1)
+
+
+@pytest.mark.parametrize("as_table", [pd.DataFrame, pl.DataFrame, None])
+def test_truth_values_are_levels(as_table):
+    vip = np.array([True, False, True, True])
+    table = vip[:, None] if as_table is None else as_table({"x0": vip})
+    conditions = candidate_conditions(columns_of(table), np.arange(4))
+    assert [str(condition) for condition in conditions] == ["x0 = False", "x0 = True"]
+    masks = [condition.mask(columns_of(table)) for condition in conditions]
+    np.testing.assert_array_equal(masks, [~vip, vip])

@@ -298,3 +298,11 @@ def test_layouts_that_cannot_be_drawn(arguments, options, message):
 def test_errors_name_the_model(bad, words):
     with pytest.raises((ValueError, TypeError), match=words):
         ReliabilityDisplay.from_predictions([0, 1, 0, 1], {"before": [0.4] * 4, "after": bad})
+
+
+def test_groups_keep_their_own_values():
+    y, p = np.array([0, 1] * 20), np.linspace(0.1, 0.9, 40)
+    by_number = ReliabilityDisplay.from_predictions(y, p, by=[7, 8] * 20, n_bins=2)
+    assert set(by_number.frame()["name"]) == {7, 8}
+    mixed = np.array([7, "7"] * 20, dtype=object)  # two groups that are written alike
+    assert len(set(ReliabilityDisplay.from_predictions(y, p, by=mixed, n_bins=2).names)) == 2

@@ -236,6 +236,18 @@ def test_a_calibration_error_that_may_be_chance_is_not_stated_as_a_fact(report):
     assert "may be chance (p = 0.64)" in said["How far off"]
 
 
+def test_the_summary_says_how_far_is_called_wrong(report):
+    before = report.reliability[0]
+    right = [
+        replace(b, observed=b.predicted, low=b.predicted - 0.1, high=b.predicted + 0.1)
+        for b in before.bins
+    ]
+    calm = replace(report, reliability=[replace(before, bins=right)], subgroups=[])
+    said = summary(calm)
+    assert "in no range of values by more than three standard errors" in said["How far off"]
+    assert "by more than three standard errors" in said["For whom"]
+
+
 def test_the_summary_of_too_few_items_claims_nothing(tiny):
     assert list(summary(tiny)) == ["How sure"]
     wanted = tiny.verdict.certainty.items_to_settle

@@ -44,6 +44,8 @@ class CalibratorEntry:
 
 
 _ENTRIES: dict[str, CalibratorEntry] = {}
+# What other libraries call it.
+_ELSEWHERE = {"sigmoid": "platt", "logistic": "platt", "temp-scaling": "temperature"}
 
 
 def register_calibrator(
@@ -112,7 +114,7 @@ def get_calibrator(
     ValueError: Unknown calibrator 'temprature'. Did you mean 'temperature'? Known names: ...
     """
     if name not in _ENTRIES:
-        close = get_close_matches(str(name).lower(), _ENTRIES, n=1)
+        close = get_close_matches(_ELSEWHERE.get(name, str(name).lower()), _ENTRIES, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"Unknown calibrator {name!r}.{hint} Known names: {', '.join(_ENTRIES)}.")
     if preset not in (None, "paper"):

@@ -372,6 +372,11 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         fit_params: dict[str, Any],
     ) -> None:
         """Set the model that predicts, the classes, and out-of-sample outputs for calibration."""
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            raise ValueError(
+                "LocallyCalibratedClassifier got cv='prefit'. Freeze the fitted classifier "
+                "instead: LocallyCalibratedClassifier(FrozenEstimator(model)), from sklearn.frozen."
+            )
         given = self._make_estimator()
         estimator = clone(given)
         if isinstance(estimator, FrozenEstimator | PrecomputedProba):
@@ -430,8 +435,8 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         features = None
         if _uses_features(calibrator):
             features = self._fit_features(take_rows(X, rows), y[rows])
-        # The columns follow the model, also where a class is missing from y.
-        calibrator.set_params(classes=self.classes_)
+        if "classes" in settings:  # the columns follow the model, also where y lacks a class
+            calibrator.set_params(classes=self.classes_)
         output = {self.output_kind_: self.out_of_fold_output_}
         with warnings.catch_warnings():
             if not isinstance(self.estimator_, FrozenEstimator | PrecomputedProba):

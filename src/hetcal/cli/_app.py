@@ -43,7 +43,8 @@ _EPILOG = "\n\n".join(
     [
         "Start with [bold]hetcal demo[/bold]: a model, its mistakes and their repair in seconds.",
         "Exit codes: 0 done, 1 could not be done, 2 the command or the table was not understood, "
-        "3 an alarm (monitor --fail-on-alarm), 130 interrupted, 143 terminated.",
+        "3 an alarm of support and 4 of labels alone (monitor --fail-on-alarm), 130 interrupted, "
+        "143 terminated.",
         "HETCAL_CORE=auto, native or pure chooses between the compiled core and pure Python.",
     ]
 )

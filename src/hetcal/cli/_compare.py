@@ -10,7 +10,7 @@ import typer
 
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
-from hetcal.cli._console import errors, numbers_table, print_json, results
+from hetcal.cli._console import errors, numbers_table, print_json, print_table, results
 from hetcal.cli._working import bar, tell, tell_line
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _show(
         error = Text(f"{brier['standard_error']:.4f}", style="dim")
         gap = "best" if brier["best"] else f"{brier['difference']:+.4f}"
         table.add_row(Text(name), shown[0], error, *shown[1:], gap)
-    console.print(table)
+    print_table(console, table)
     if quiet:
         return
     tested = f"{comparison.n_splits} splits" if comparison.n_splits else "each without its label"

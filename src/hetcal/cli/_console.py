@@ -71,6 +71,17 @@ def numbers_table(first: str, *titles: str, gap: int = 2) -> Table:
     return table
 
 
+def print_table(console: Console, table: Table) -> None:
+    """Print a table; in a pipe without the spaces that fill its last column."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as shown:
+        console.print(table)
+    for line in shown.get().splitlines():
+        console.print(Text(line.rstrip()), soft_wrap=True)
+
+
 def print_json(text: str) -> None:
     """Write JSON to stdout, the same whether people or machines read it."""
     sys.stdout.write(printable_json(text) + "\n")

@@ -132,13 +132,15 @@ def diagnose(
         verdict=replace(report.verdict, command=following, command_title=title),
         notes=list(labelled.notes),
     )
+    replaced = target.exists()
     report.to_html(target)
     if to_stdout:
         print_json(report.to_json())
     elif json is not None:
         report.to_json(json)
     if not to_stdout:
-        _show(report, target, json, quiet=quiet, verbose=verbose)
+        written = f"{target} (the earlier one is replaced)" if replaced else f"{target}"
+        _show(report, written, json, quiet=quiet, verbose=verbose)
 
 
 def _introduce(labelled: LabelledTable) -> None:
@@ -146,8 +148,7 @@ def _introduce(labelled: LabelledTable) -> None:
     classes = ", ".join(str(c) for c in labelled.classes.tolist()[:6])
     more = f" and {len(labelled.classes) - 6} more" if len(labelled.classes) > 6 else ""
     d = 0 if labelled.X is None else labelled.X.shape[1]
-    drawn = "" if labelled.drawn is None else f" drawn from {labelled.n_read:,} rows"
-    tell_line(console, f"{labelled.n_items:,} items{drawn}, {d} features, classes {classes}{more}.")
+    tell_line(console, f"{inputs.counted(labelled, d)}, classes {classes}{more}.")
     for note in labelled.notes:
         tell_line(errors(), f"Note: {note}", "dim")
 
@@ -291,7 +292,7 @@ def _check_folder(path: str | None) -> None:
         check_target(path, overwrite=True)
 
 
-def _show(report: Report, target: Path, json: str | None, *, quiet: bool, verbose: bool) -> None:
+def _show(report: Report, target: str, json: str | None, *, quiet: bool, verbose: bool) -> None:
     from hetcal.report import text
 
     console = results()

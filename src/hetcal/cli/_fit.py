@@ -13,7 +13,7 @@ import typer
 
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
-from hetcal.cli._console import errors, numbers_table, print_json, results
+from hetcal.cli._console import errors, numbers_table, print_json, print_table, results
 from hetcal.cli._working import bar, file_size, tell, tell_line, warnings_as_notes
 
 if TYPE_CHECKING:
@@ -23,6 +23,29 @@ if TYPE_CHECKING:
     from hetcal.tables.labelled_table import LabelledTable
 
 _EXPERTS_SHOWN, _LEAST_WEIGHT = 6, 0.005
+
+
+# Known here, so that shell completion and messages about a mistyped column need not wait for the
+# calibrators; a test compares them with the calibrators themselves.
+_LOCAL = ("hybrid", "swc", "swc-hh", "sba", "sbaw")
+_GLOBAL = (
+    "global",
+    "temperature",
+    "bcts",
+    "platt",
+    "beta",
+    "quadratic",
+    "spline",
+    "vector",
+    "matrix",
+    "ets",
+    "isotonic",
+    "venn-abers",
+    "histogram",
+    "atoms",
+    "uncalibrated",
+)
+_METHODS = [*_LOCAL, *_GLOBAL]
 
 
 def fit(
@@ -36,8 +59,7 @@ def fit(
     method: Annotated[
         str,
         typer.Option(
-            help="hybrid, swc, swc-hh, sba, sbaw; or global: temperature, bcts, platt, beta, "
-            "vector, isotonic, histogram, uncalibrated.",
+            help=f"{', '.join(_LOCAL)}; or a map of the probability alone: {', '.join(_GLOBAL)}.",
             autocompletion=lambda: _METHODS,
         ),
     ] = "hybrid",
@@ -110,29 +132,6 @@ def fit(
         tell(results(), fitted.scores())
     else:
         fitted.show(inputs.apply_command(str(out), table, reading, new="new"))
-
-
-# Known here, so that shell completion and messages about a mistyped column need not wait for the
-# calibrators; a test compares them with the calibrators themselves.
-_LOCAL = ("hybrid", "swc", "swc-hh", "sba", "sbaw")
-_GLOBAL = (
-    "global",
-    "temperature",
-    "bcts",
-    "platt",
-    "beta",
-    "quadratic",
-    "spline",
-    "vector",
-    "matrix",
-    "ets",
-    "isotonic",
-    "venn-abers",
-    "histogram",
-    "atoms",
-    "uncalibrated",
-)
-_METHODS = [*_LOCAL, *_GLOBAL]
 
 
 def _fitted(
@@ -227,24 +226,23 @@ class _Fitted:
         if experts is not None:
             shown = experts[experts["weight"] >= _LEAST_WEIGHT].head(_EXPERTS_SHOWN)
             console.print()
-            console.print(_experts_table(shown))
+            print_table(console, _experts_table(shown))
             if len(experts) > len(shown):
                 console.print(f"and {len(experts) - len(shown)} with less weight", style="dim")
         size = file_size(self.out.stat().st_size)
         console.print()
         tell(console, f"Saved {self.out} ({size}, {self.seconds:.1f} s). Next:")
         tell_line(console, f"  {next_command}", "bold")
+        tell(console, "(with --overwrite where that output is there already)", "dim")
 
     def _lines(self) -> list[str]:
         labelled, record = self.labelled, self.record
         classes = [str(name) for name in labelled.classes.tolist()]
         shown = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
-        n, local = len(labelled.roles.features), record["method"] in _LOCAL
-        features = f"{n} feature{'s' if n != 1 else ''}" if local else "features not used"
-        drawn = "" if labelled.drawn is None else f" drawn from {labelled.n_read:,} rows"
+        n_features = len(labelled.roles.features) if record["method"] in _LOCAL else None
         kept = record["preserve"] is not None
         lines = [
-            f"{labelled.n_items:,} items{drawn}, {features}, {len(classes)} classes ({shown})",
+            f"{inputs.counted(labelled, n_features)}, {len(classes)} classes ({shown})",
             f"method {record['method']}" + (", labels preserved" if kept else ""),
             self.scores(),
         ]

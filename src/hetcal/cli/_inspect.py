@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hetcal._exceptions import FileFormatError
 from hetcal.cli import _options as options
-from hetcal.cli._console import cell, print_json, results
+from hetcal.cli._console import cell, print_json, print_table, results
 from hetcal.cli._working import bar, file_size
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def inspect(
     table.add_column(overflow="fold")
     for name, value in _shown(model, facts):
         table.add_row(cell(name), cell(value))
-    results().print(table)
+    print_table(results(), table)
 
 
 def _shown(model: Path, facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -70,6 +70,20 @@ def apply_command(model: str, table: str, reading: Reading, *, new: str) -> str:
     return command_line("apply", model, f"{new}{kind}", *read_so, "-o", f"calibrated{kind}")
 
 
+def counted(labelled: LabelledTable, n_features: int | None) -> str:
+    """Return how many items count and how many features they have; None: these are not used."""
+    weight = labelled.weight
+    n_items = labelled.n_items if weight is None else int((weight > 0).sum())
+    items = f"{n_items:,} item{'' if n_items == 1 else 's'}"
+    if n_items < labelled.n_items:
+        items += f" ({labelled.n_items - n_items:,} more have weight 0)"
+    if labelled.drawn is not None:
+        items += f" drawn from {labelled.n_read:,} rows"
+    if n_features is None:
+        return f"{items}, features not used"
+    return f"{items}, {n_features} feature{'' if n_features == 1 else 's'}"
+
+
 def stem_of(table: str) -> str:
     """Return the table's name without folder and endings."""
     return "table" if table == "-" else Path(table).name.split(".")[0] or "table"

@@ -45,6 +45,8 @@ _NEARLY = 0.8  # of the largest loss: fewer columns tell it as well
 _FEWEST_VALUES, _REPEATED = 20, 0.5
 # Clusters of more rows than this are categories, unless labels agree in them as in one event.
 _FEW_ROWS, _AS_ONE_EVENT = 10.0, 0.3
+# Of a coarse map of the probability: few, so that the events in one bin do not cancel.
+_BINS = 5
 _BLOCKS = (3, 10)
 _SORTED, _RUNS_PER_VALUE = 0.8, 1.2
 _MOST_CANDIDATES, _MOST_DISCRETE = 12, 10
@@ -210,18 +212,32 @@ def _by_columns(
         if name in others or crossed((name,)).rows_per_value <= _FEW_ROWS
     ]
     few = [name for name, c in numbered.items() if 1 <= c.max() < items.n_items / _FEW_ROWS]
-    stated = items.onehot - items.proba
-    scale = np.sqrt(items.proba * (1 - items.proba))
+    mapped = _mapped(items)
+    left, scale = items.onehot - mapped, np.sqrt(mapped * (1 - mapped))
     for names in _together(few[:_MOST_DISCRETE]):
         cluster = crossed(names)
         if cluster.rows_per_value == np.inf:
             continue
         most = _between_rows(scale, cluster.numbers)
-        if most > 0 and _between_rows(stated, cluster.numbers) >= _AS_ONE_EVENT * most:
+        if most > 0 and _between_rows(left, cluster.numbers) >= _AS_ONE_EVENT * most:
             keys += _together(names)  # a part of it may be what tells events apart
     proposed = [crossed(names) for names in dict.fromkeys(keys)]
     proposed = [cluster for cluster in proposed if cluster.rows_per_value < np.inf]
     return sorted(proposed, key=lambda cluster: cluster.numbers.max())[:_MOST_CANDIDATES]
+
+
+def _mapped(items: CalibrationSet) -> Matrix:
+    """Return the class frequencies in bins of each class's probability, a coarse global map.
+
+    Where the probabilities themselves are far off, labels of any two rows would seem to agree.
+    """
+    columns = []
+    for proba, label in zip(items.proba.T, items.onehot.T, strict=True):
+        edges = np.quantile(proba, np.linspace(0, 1, _BINS + 1)[1:-1])
+        bins = np.searchsorted(edges, proba, side="right")
+        counts = np.bincount(bins)
+        columns.append((np.bincount(bins, label) / np.maximum(counts, 1))[bins])
+    return np.column_stack(columns)
 
 
 def _together(names: Sequence[str]) -> list[tuple[str, ...]]:

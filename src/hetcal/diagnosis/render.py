@@ -39,8 +39,8 @@ _VOID = (
     "numbers are not to be relied on."
 )
 _RETRAIN = (
-    "A model trained on these items alone beats any single map of the old probabilities, and the "
-    "old model adds next to nothing to it: retrain when you can."
+    "Retrain when you can: a model trained on these items alone beats any single map of the old "
+    "probabilities, and the old model adds next to nothing to it. Until then:"
 )
 _FINER = "Smaller differences, and patterns finer than these, may be there."
 _BLIND = (
@@ -136,7 +136,7 @@ def what_to_do(advice: Advice) -> str:
         return _VOID
     sentences = [_action(advice), _expectation(advice)]
     if advice.verdict == RETRAIN:
-        sentences.append(_RETRAIN)
+        sentences = [_RETRAIN, sentences[0][:1].lower() + sentences[0][1:], sentences[1]]
     if _corrected(advice):
         sentences.append(
             "The new data have another class balance: the code below corrects for it, and every "

@@ -12,6 +12,7 @@ columns are such, equal rows are what is to be expected.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +37,8 @@ class Repetition:
 def repeated_rows(items: CalibrationSet) -> Repetition | None:
     """Return how many rows repeat others, None where there are few or chance explains them."""
     features = items.features()
-    everything = np.ascontiguousarray(np.hstack([features, items.output])) + 0.0  # -0 is 0
-    as_bytes = everything.view(np.dtype((np.void, everything.strides[0]))).ravel()
-    _, first, row = np.unique(as_bytes, return_index=True, return_inverse=True)
+    whole_rows = _as_bytes(features, items.output)
+    _, first, row = np.unique(whole_rows, return_index=True, return_inverse=True)
     n_repeats = items.n_items - first.shape[0]
     if items.groups is not None:  # copies within a group are kept together anyway
         n_repeats = _n_different(row, items.groups) - first.shape[0]
@@ -50,6 +50,24 @@ def repeated_rows(items: CalibrationSet) -> Repetition | None:
     kinds = np.unique(np.column_stack([row, items.codes, items.units]), axis=0)
     n_same = kinds.shape[0] - _n_different(kinds[:, 0], kinds[:, 1])
     return Repetition(int(n_repeats), int(n_same))
+
+
+def n_rows_seen(items: CalibrationSet, X: Any, output: Matrix) -> int:
+    """Return how many new rows repeat an item; 0 where these are few or chance explains them."""
+    known = items.features()
+    new = _as_bytes(np.asarray(items.encoder().transform(X)), output)
+    seen = set(_as_bytes(known, items.output).tolist())
+    n_seen = sum(row in seen for row in new.tolist())
+    different = np.unique(known, axis=0, return_index=True)[1]
+    chance = len(new) * items.n_items * _coincidence(known, different)
+    enough = max(_FEWEST, _LEAST_SHARE * len(new), _TIMES_CHANCE * chance)
+    return n_seen if n_seen >= enough else 0
+
+
+def _as_bytes(features: Matrix, output: Matrix) -> NDArray:
+    """Return each row as one value that can be compared."""
+    everything = np.ascontiguousarray(np.hstack([features, output])) + 0.0  # -0 is 0
+    return everything.view(np.dtype((np.void, everything.strides[0]))).ravel()
 
 
 def _coincidence(features: Matrix, first: NDArray[np.int64]) -> float:

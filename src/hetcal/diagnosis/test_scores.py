@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hetcal._typing import Matrix
 from hetcal._validation.containers import take_rows
 from hetcal.calibration import get_calibrator
 from hetcal.data import CalibrationSet
@@ -16,8 +17,21 @@ from hetcal.diagnosis.cross_validation import Predictions
 from hetcal.diagnosis.findings import Findings
 from hetcal.diagnosis.inputs import Request
 from hetcal.diagnosis.predictions import Compared
+from hetcal.diagnosis.repeated_rows import n_rows_seen
 
 _HOW = "fitted to all calibration items"
+
+
+def _seen_before(items: CalibrationSet, X: Any, output: Matrix) -> list[str]:
+    """Warn of test rows that are calibration rows."""
+    n_seen = n_rows_seen(items, X, output)
+    if not n_seen:
+        return []
+    return [
+        f"{n_seen:,} of the {len(output):,} labelled rows of the test table are calibration rows "
+        "too: the same features and probabilities. What was fitted has seen their labels, and its "
+        "scores on the test table are too good. Take rows that are not in the calibration table."
+    ]
 
 
 def with_test_scores(found: Findings, request: Request, advice: Advice) -> Findings:
@@ -39,6 +53,7 @@ def with_test_scores(found: Findings, request: Request, advice: Advice) -> Findi
     compared = Compared(Predictions.of(tested, predicted), how)
     return replace(
         found,
+        warnings=[*found.warnings, *_seen_before(items, X, new.output[known])],
         data=replace(found.data, n_test_scored=len(known)),
         test=summaries.comparison(compared),
         test_reliability=[

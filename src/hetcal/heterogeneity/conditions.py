@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -95,6 +96,7 @@ def encoded_columns(table: Any, encoder: FeatureEncoder, matrix: Matrix) -> list
         if frame is not None
         else [f"x{j}" for j in range(encoder.n_features_in_)]
     )
+    truths = _columns_of_truth_values(table, len(names))
     columns, place = [], 0
     for j, name in enumerate(names):
         if j in encoder.levels_:
@@ -105,9 +107,24 @@ def encoded_columns(table: Any, encoder: FeatureEncoder, matrix: Matrix) -> list
                 columns.append(Column(name, codes, list(levels)))
             place += len(levels)
         else:
-            columns.append(Column(name, matrix[:, place], None))
+            columns.append(_column(name, matrix[:, place], is_truth=j in truths))
             place += 1
     return columns
+
+
+def _column(name: str, values: NDArray[np.float64], *, is_truth: bool) -> Column:
+    """Return numbers as they are, and True and False as levels: nobody asks for "vip <= 0"."""
+    if not is_truth:
+        return Column(name, values, None)
+    return Column(name, np.where(np.isnan(values), -1, values).astype(np.int64), [False, True])
+
+
+def _columns_of_truth_values(table: Any, n_columns: int) -> set[int]:
+    frame = as_frame(table)
+    if frame is not None:
+        return {j for j, dtype in enumerate(frame.schema.values()) if dtype == nw.Boolean}
+    is_bool = getattr(getattr(table, "dtype", None), "kind", None) == "b"
+    return set(range(n_columns)) if is_bool else set()
 
 
 def candidate_conditions(columns: list[Column], rows: NDArray[np.int64]) -> list[Condition]:

@@ -401,8 +401,8 @@ def _divided(items: CalibrationSet, by: Any, n_rows: int) -> dict[str | None, Ca
         )
     [grouping] = groupings
     codes = grouping.codes[items.rows]
-    inside = {str(group): codes == j for j, group in enumerate(grouping.groups)}
-    return {name: items.take(rows) for name, rows in inside.items() if rows.any()}
+    inside = {group: codes == j for j, group in enumerate(grouping.groups)}
+    return {group: items.take(rows) for group, rows in inside.items() if rows.any()}
 
 
 def _binned(one: _Curve, binning: str, n_bins: int, confidence: float) -> pd.DataFrame:

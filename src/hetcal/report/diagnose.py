@@ -51,7 +51,7 @@ def diagnose(
     item has used its label. Compared are the probabilities as they are, four global maps
     (temperature, bias-corrected temperature, beta, isotonic), the votes of similar items (SWC), the
     hybrid, and forests and gradient boosting on the features and on features and probabilities.
-    :func:`hetcal.compare` compares all methods by repeated cross-validation, and takes longer.
+    :func:`hetcal.compare` compares all methods in the same way, and takes longer.
 
     Parameters
     ----------

@@ -88,10 +88,14 @@ def subgroup_lines(r: model.Report, width: int = 80) -> list[str]:
     groups = [g for g in r.subgroups if not g.global_map_repairs][:_MOST_GROUPS]
     if not groups or r.verdict.void:
         return []
-    lines = ["", "Who gets wrong probabilities (no global map repairs it):"]
+    title = (
+        "Who gets wrong probabilities (no global map repairs it; rules that were searched for are "
+        "measured on the other half of the items):"
+    )
+    lines = ["", *_wrapped(title, width, "")]
     for g in groups:
         said = (
-            f"{g.rule}: predicted {g.predicted:.2f}, observed {g.observed:.2f} "
+            f"{g.rule}: {g.label} predicted {g.predicted:.2f}, observed {g.observed:.2f} "
             f"({g.low:.2f} to {g.high:.2f}), {g.count:,} items"
         )
         lines += _wrapped(said, width, "    ", first="  - ")

@@ -191,6 +191,14 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @property
+    def feature_names_in_(self) -> NDArray:
+        """Names of the columns at fit, where X was a table whose columns have names of text."""
+        names = self.encoder_.feature_names_in_
+        if names is None:
+            raise AttributeError("HybridCalibrator was fitted to features without names.")
+        return names
+
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
         _check_caution(self.caution)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import has_fit_parameter
 
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.blend import GlobalBlend
@@ -131,7 +132,7 @@ class Library:
                 return self.family(expert)
             if expert in list_calibrators():
                 return [CalibratorFamily(expert, get_calibrator(expert), kind=self.items.kind)]
-        elif isinstance(expert, BaseCalibrator):
+        elif isinstance(expert, BaseCalibrator) or _calibrates(expert):
             return [CalibratorFamily(_label(place, expert), expert, kind=self.items.kind)]
         elif isinstance(expert, FrozenEstimator):
             raise ValueError(
@@ -156,6 +157,11 @@ def _refuse_repetition(asked: list[Any]) -> None:
         raise ValueError(
             f"HybridCalibrator: experts names {double[0]!r} twice. Name every expert once."
         )
+
+
+def _calibrates(expert: Any) -> bool:
+    """Say whether it is a user's own calibrator: its fit takes the classifier's probabilities."""
+    return _is_model(expert) and has_fit_parameter(expert, "y_proba")
 
 
 def _is_model(expert: Any) -> bool:

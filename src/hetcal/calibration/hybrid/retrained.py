@@ -212,7 +212,9 @@ class CalibratorFamily(Family):
         self.n_classes_ = items.n_classes
         self.fitted_: Any = None
         if np.unique(items.codes).shape[0] >= 2:
-            unfitted: Any = clone(self.calibrator).set_params(classes=np.arange(items.n_classes))
+            unfitted: Any = clone(self.calibrator)
+            if "classes" in unfitted.get_params(deep=False):  # a user's own may do without
+                unfitted.set_params(classes=np.arange(items.n_classes))
             options = self._output(items.scores)
             if items.unequal_counts is not None and has_fit_parameter(unfitted, "sample_weight"):
                 options["sample_weight"] = items.counts

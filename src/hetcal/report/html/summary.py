@@ -25,7 +25,7 @@ def _how_far_off(r: model.Report) -> str:
     average = _on_average(r)
     wrong = [b for b in before.bins if _is_off(b)]
     if not wrong:
-        return f"{average}; in no range of values are they clearly wrong."
+        return f"{average}; in no range of values by more than three standard errors."
     worst = max(wrong, key=lambda b: abs(b.predicted - b.observed))
     event = "of the predicted class" if r.data.positive is None else f"“{r.data.positive}”"
     return (
@@ -53,7 +53,7 @@ def _on_average(r: model.Report) -> str:
 def _for_whom(r: model.Report) -> str:
     wrong = [g for g in r.subgroups if _is_off(g)]
     if not wrong:
-        return "No group of items was found for which the probabilities are clearly wrong."
+        return "No group of items was found that differs by more than three standard errors."
     worst = max(wrong, key=lambda g: abs(g.predicted - g.observed))
     repaired = "repairs" if worst.global_map_repairs else "does not repair"
     return (
