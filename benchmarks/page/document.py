@@ -55,7 +55,12 @@ def _sources() -> list[str]:
         for s in stored_sources().itertuples()
     ]
     head = ["file", "command", "commit", "day", "versions", "note"]
-    return ['"+" marks a commit with changes on top.', "", markdown_table(head, rows, left=6)]
+    words = (
+        "Commands that are run by `python -m benchmarks` note their source here. Where versions "
+        'are not recorded, the commit is the one that stored the results. "+" marks a commit with '
+        "changes on top."
+    )
+    return [words, "", markdown_table(head, rows, left=6)]
 
 
 def write_page(*, check: bool = False) -> int:
