@@ -259,9 +259,11 @@ def section(stored: Path, results: Path) -> tuple[list[str], Files]:
         "### Tables and stated forecasts, beside other packages",
         "",
         f"{len(trials)} cells with {tables['n_cal'].min():,} to {tables['n_cal'].max():,} "
-        f"calibration items, {number_of_trials(trials)} each: three tables behind logistic "
-        "regression (LR), naive Bayes (NB) and boosting (GBT) that were trained on 2000 other "
-        "rows, and probabilities stated by doctors, for games and for elections. "
+        f"calibration items, {number_of_trials(trials)} each: "
+        f"{', '.join(tables['table'].unique())}. "
+        "Tables stand behind logistic regression (LR), naive Bayes (NB) and boosting (GBT) that "
+        "were trained on 2000 other rows; forecasts are as people and published models stated "
+        "them. "
         'Ranks are over the confirming cells (1 is best). "Brier over p\'s" is the '
         "geometric mean of the Brier score divided by that of the probabilities as they were. "
         "Seconds of processor time are medians of fit and prediction together, over all cells.",
