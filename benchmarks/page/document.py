@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.page import cost, diagnosis, forecasts, repair
-from benchmarks.parts import FOLDER, RESULTS
+from benchmarks.parts import FOLDER, PARTS, RESULTS
 from benchmarks.sources import stored_sources
 from hetcal.paper.text import markdown_table
 
@@ -22,7 +22,7 @@ What hetcal claims, beside what others do, with the losses. Everything here is c
 ```bash
 python -m benchmarks list     # every part: its question, its time, what it needs
 python -m benchmarks quick    # small versions of all, two minutes; fails where one is badly off
-python -m benchmarks full     # all of it, two days on one core; may be stopped and goes on
+python -m benchmarks full     # all of it, about {hours:.0f} hours; may be stopped, and goes on
 python -m benchmarks page     # this page, from the stored results
 ```
 
@@ -42,7 +42,7 @@ def page_files() -> dict[Path, str]:
         "Cost": costs,
         "Where the numbers come from": _sources(),
     }
-    lines = [_HEAD]
+    lines = [_HEAD.format(hours=sum(part.minutes for part in PARTS) / 60)]
     for title, body in sections.items():
         lines += [f"## {title}", "", *body]
     text = "\n".join(lines).rstrip() + "\n"
@@ -55,7 +55,12 @@ def _sources() -> list[str]:
         for s in stored_sources().itertuples()
     ]
     head = ["file", "command", "commit", "day", "versions", "note"]
-    return ['"+" marks a commit with changes on top.', "", markdown_table(head, rows, left=6)]
+    words = (
+        "Commands that are run by `python -m benchmarks` note their source here. Where versions "
+        'are not recorded, the commit is the one that stored the results. "+" marks a commit with '
+        "changes on top."
+    )
+    return [words, "", markdown_table(head, rows, left=6)]
 
 
 def write_page(*, check: bool = False) -> int:

@@ -38,14 +38,16 @@ def forecast_table(results: pd.DataFrame) -> str:
 def section(results: Path) -> list[str]:
     """Return the lines of the section."""
     found = read_tables(results)
+    absent = [title for table, title in _TITLES.items() if table not in set(found["table"])]
     return [
         "Nobody trained these for us: a doctor wrote down a number, a model was published. "
         "Features are what stands beside the forecast in the table. The best other method is "
-        "chosen in hindsight among all of the previous section. Elections are learned from 36 "
+        "chosen in hindsight among all of the previous section. Governors are learned from 36 "
         "races and tested on 36 others; hetcal is told which rows belong to one race.",
         "",
         forecast_table(found),
         "",
+        *([f"Not measured yet: {', '.join(absent)}.", ""] if absent else []),
         "What [the advice](how-to/advise.md) says about the same tables, and what came true, is "
         "measured by `python -m benchmarks forecasts advice`.",
         "",

@@ -177,6 +177,18 @@ def size_table(results: pd.DataFrame) -> str:
     return markdown_table(["score, cells", "items", "cells", *(m for m in shown)], rows)
 
 
+def not_told_apart(scores: pd.DataFrame) -> str:
+    """Return in a sentence which methods Nemenyi's test does not tell apart from the hybrid."""
+    ranks = average_ranks(scores)
+    near = (ranks - ranks[OURS]).abs() <= critical_difference(len(ranks), len(scores))
+    names = ", ".join(str(name) for name in ranks.index[near] if name != OURS)
+    return (
+        f"With {len(scores)} cells and {len(ranks)} methods the test of ranks does not tell the "
+        f"hybrid apart from: {names or 'none'}. The counts of wins and losses say how each pair "
+        "compares."
+    )
+
+
 def losses(results: pd.DataFrame) -> list[str]:
     """Return where the hybrid is worse than p, and than the best other method in hindsight."""
     scores = table_scores(results, "brier")
@@ -244,11 +256,14 @@ def section(stored: Path, results: Path) -> tuple[list[str], Files]:
         "Average ranks of the methods that every cell has. Bars join methods that Nemenyi's test "
         "does not tell apart.",
         "",
-        "### Tables and stated forecasts, 50 to 10 000 items, beside other packages",
+        "### Tables and stated forecasts, beside other packages",
         "",
-        f"{len(trials)} cells, {number_of_trials(trials)} each: three tables behind logistic "
-        "regression (LR), naive Bayes (NB) and boosting (GBT) that were trained on 2000 other "
-        "rows, and probabilities stated by doctors, for games and for elections. "
+        f"{len(trials)} cells with {tables['n_cal'].min():,} to {tables['n_cal'].max():,} "
+        f"calibration items, {number_of_trials(trials)} each: "
+        f"{', '.join(tables['table'].unique())}. "
+        "Tables stand behind logistic regression (LR), naive Bayes (NB) and boosting (GBT) that "
+        "were trained on 2000 other rows; forecasts are as people and published models stated "
+        "them. "
         'Ranks are over the confirming cells (1 is best). "Brier over p\'s" is the '
         "geometric mean of the Brier score divided by that of the probabilities as they were. "
         "Seconds of processor time are medians of fit and prediction together, over all cells.",
@@ -256,6 +271,8 @@ def section(stored: Path, results: Path) -> tuple[list[str], Files]:
         rank_table(tables),
         "",
         "![Average ranks on tables and forecasts](_static/proof/ranks-tables.svg)",
+        "",
+        not_told_apart(brier),
         "",
         "What is left of p's score by number of calibration items (geometric means; below 1 is "
         "better than leaving the probabilities alone):",
