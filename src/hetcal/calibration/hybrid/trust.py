@@ -13,7 +13,7 @@ from hetcal.metrics.standard_errors import mean_and_error
 LEAST_LIKELIHOOD = 1e-6
 # With so many items caution counts twice. The larger, the less the worst of fifty small sets costs
 # behind a perfect model, and the less is gained behind an over-confident one (docs/user/hybrid.md).
-_FEW = 120
+_FEW = 30
 
 
 def likelihood_gain(after: Matrix, before: Matrix, items: CalibrationSet) -> float:
