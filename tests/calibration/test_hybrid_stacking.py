@@ -355,7 +355,7 @@ def test_trust_is_a_posterior_probability():
     gain = np.log(P[np.arange(400), codes] / timid[np.arange(400), codes]).sum()
     brier = 2 * ((timid[:, 0] - (codes == 0)) ** 2 - (P[:, 0] - (codes == 0)) ** 2)
     evidence = (gain + (brier.mean() / brier.std()) ** 2 * 400 / 2) / 2
-    odds_against = np.expm1(1 + 120 / 400) * np.exp(-evidence)
+    odds_against = np.expm1(1 + 30 / 400) * np.exp(-evidence)
     assert 1 / trust(P, items, 1.0) - 1 == pytest.approx(odds_against, rel=0.05)
     assert trust(P, items, 0.0) == 1.0
     assert trust(P, items, 1.0) > 0.9

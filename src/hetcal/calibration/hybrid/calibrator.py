@@ -149,7 +149,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     trust_ : float
         How far the result replaces the classifier's own probabilities, in [0, 1]: the probability
         that it and not they are right, by out-of-sample likelihoods and Brier scores (the mean
-        evidence) and odds beforehand of ``exp(caution (1 + 120 / n)) - 1`` to one for the
+        evidence) and odds beforehand of ``exp(caution (1 + 30 / n)) - 1`` to one for the
         classifier.
     reliance_on_model_ : float
         Share of the gain over class frequencies that would be lost without the classifier's

@@ -11,10 +11,11 @@ from hetcal._typing import Matrix, Rows, Vector
 from hetcal.kernels.venn_abers import apply_venn_abers, fit_venn_abers
 
 # What differences between items that nobody has found may be worth, as a share of the Brier score:
-# the size that the advice calls worthwhile. Fewer items than this leave more undiscovered.
+# the size that the advice calls worthwhile. Fewer items, for which nothing was measured, may leave
+# more undiscovered in proportion.
 _UNDISCOVERED, _ITEMS_TO_DISCOVER = 0.02, 500
 # How items learned from locally lessen it, the share of a vote's variance and that of the experts
-# around their blend: chosen on the develop half of the catalogue, like the number of items
+# around their blend: chosen on the develop half of the catalogue, 500 and 3000 items
 # (benchmarks/probability_intervals.py).
 _ITEMS_TO_HALVE = 1000 / 1.5
 _SHARE_OF_VOTE = 0.05

@@ -12,8 +12,9 @@ from hetcal.metrics.standard_errors import mean_and_error
 # Probabilities count as no less, so that one surprise cannot decide by itself.
 LEAST_LIKELIHOOD = 1e-6
 # With so many items caution counts twice. The larger, the less the worst of fifty small sets costs
-# behind a perfect model, and the less is gained behind an over-confident one (docs/explanation/hybrid.md).
-_FEW = 120
+# behind a perfect model, and the less is gained behind an over-confident one (the table in
+# docs/explanation/hybrid.md).
+_FEW = 30
 
 
 def likelihood_gain(after: Matrix, before: Matrix, items: CalibrationSet) -> float:
