@@ -3,7 +3,7 @@
 from hetcal import __version__
 
 project = "hetcal"
-author = "The hetcal developers"
+author = copyright = "The hetcal developers"
 release = version = __version__
 
 extensions = [
