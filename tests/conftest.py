@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A busy machine makes examples slow, which says nothing about hetcal.
-_PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+# A slow machine, or an unlucky start of the search, says nothing about the code.
+_NOT_OURS = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+_PATIENT = {"deadline": None, "suppress_health_check": _NOT_OURS}
 # A person explores new examples with every run; a gate must not depend on the draw.
 settings.register_profile("person", **_PATIENT)
 settings.register_profile("gate", derandomize=True, **_PATIENT)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hetcal._stored import expect
@@ -17,14 +16,15 @@ from hetcal.data import Scores
 from hetcal.kernels.mixture import mixture_weights
 from hetcal.kernels.scaling import apply_softmax_map, fit_temperature, smoothed_targets
 
-_LEAST_SCALE, _LARGEST_SCALE, _STEPS = 1e-3, 10.0, 9
+_LEAST_SCALE, _LARGEST_SCALE, _STEPS = 1e-3, 10.0, 21
+_PRICE = 0.5  # in units of log loss, for one of the logarithm of the scale
 
 
 @stored_map({"inverse_temperature_": number(0, LARGEST), "weights_": probabilities(3)})
 class EnsembleTemperatureScaling(GlobalCalibrator):
     r"""Mix tempered, given and uniform probabilities: :math:`q = v_1 p^{1/T} + v_2 p + v_3 / K`.
 
-    Temperature and weights minimise the log loss together. The uniform part keeps a few gross
+    Temperature and weights are chosen together by the log loss. The uniform part keeps a few gross
     errors of a confident classifier from flattening all other probabilities. Like a temperature it
     never changes which class is the most probable.
 
@@ -60,21 +60,15 @@ class EnsembleTemperatureScaling(GlobalCalibrator):
         fitted = fit_temperature(scores.log_proba, smoothed_targets(codes, K, weight), weight)
         warn_unless(fitted.converged, self)
         alone = float(np.clip(fitted.scale[0], _LEAST_SCALE, _LARGEST_SCALE))
-        # Beside a uniform part a temperature need not serve gross errors too: the best one for the
-        # mixture is sought from the best one alone upwards.
-        steps = np.log(alone) + np.linspace(0.0, np.log(_LARGEST_SCALE / alone), _STEPS)
-        mixtures = [_Mixture.fit(float(np.exp(at)), scores, codes, weight) for at in steps]
-        best = int(np.argmin([mixture.loss for mixture in mixtures]))
-        near = steps[max(best - 1, 0)], steps[min(best + 1, _STEPS - 1)]
-        found = scipy.optimize.minimize_scalar(
-            lambda at: _Mixture.fit(float(np.exp(at)), scores, codes, weight).loss,
-            bounds=near,
-            method="bounded",
-            options={"xatol": 0.01},
-        )
-        refined = _Mixture.fit(float(np.exp(found.x)), scores, codes, weight)
-        chosen = min(refined, mixtures[best], key=lambda mixture: mixture.loss)
-        self.inverse_temperature_, self.weights_ = chosen.scale, chosen.weights
+        # Beside a uniform part a temperature need not serve gross errors too. A higher scale than
+        # the best one alone must earn its distance, so that what the items do not tell stays.
+        farther = np.linspace(0.0, np.log(_LARGEST_SCALE / alone), _STEPS)
+        mixtures = [
+            _Mixture.fit(alone * float(np.exp(at)), scores, codes, weight) for at in farther
+        ]
+        losses = np.array([mixture.loss for mixture in mixtures])
+        best = int(np.argmin(losses + _PRICE * farther))
+        self.inverse_temperature_, self.weights_ = mixtures[best].scale, mixtures[best].weights
 
     def _check_restored(self) -> None:
         super()._check_restored()

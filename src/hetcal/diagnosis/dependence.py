@@ -125,7 +125,9 @@ def find_dependence(
     n_jobs : int, optional
         Threads; the result does not depend on it.
     """
-    others = {str(name): _numbered(column) for name, column in (identifiers or {}).items()}
+    kept = np.flatnonzero(items.weights > 0)
+    others = {str(name): _numbered(column)[kept] for name, column in (identifiers or {}).items()}
+    items = items.take(kept) if len(kept) < items.n_items else items
     proposed = [*_by_columns(_columns(items.X), others, items), *_by_order(items)]
     if not proposed or not items.has_features or sparse.issparse(items.X):
         return None
