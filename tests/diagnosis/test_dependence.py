@@ -198,3 +198,18 @@ def test_the_command_tries_columns_that_are_no_features(tmp_path):
     assert first[:2] == ["hetcal", "diagnose"]
     assert first[first.index("--groups") + 1] == "event"
     assert "uncalibrated" not in shown  # no table of figures that rest on independence
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_that_many_groups_share_is_no_event(seed):
+    """Groups link its values to nearly all rows, of which a forest may then see nothing."""
+    problem = hetcal.datasets.make_hidden_heterogeneity(600, heterogeneity=0.5, random_state=seed)
+    rng = np.random.default_rng(seed)
+    items = CalibrationSet.check(
+        problem.X,
+        problem.y,
+        y_proba=problem.y_proba,
+        groups=rng.integers(0, 200, 600),
+        caller="test",
+    )
+    assert find_dependence(items, {"day": rng.integers(0, 300, 600)}) is None

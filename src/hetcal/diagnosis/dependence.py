@@ -43,6 +43,7 @@ _SURE_ERRORS, _LEAST_LOSS, _SURE_OF_LABELS = 3.0, 0.02, 4.5
 _NEARLY = 0.8  # of the largest loss: fewer columns tell it as well
 # Which columns may number events: so many values, most of them on two rows or more.
 _FEWEST_VALUES, _REPEATED = 20, 0.5
+_LARGEST_LINKED = 0.1  # of the rows, that groups may link to one cluster
 # Clusters of more rows than this are categories, unless labels agree in them as in one event.
 _FEW_ROWS, _AS_ONE_EVENT = 10.0, 0.3
 # Of a coarse map of the probability: few, so that the events in one bin do not cancel.
@@ -129,6 +130,7 @@ def find_dependence(
     others = {str(name): _numbered(column)[kept] for name, column in (identifiers or {}).items()}
     items = items.take(kept) if len(kept) < items.n_items else items
     proposed = [*_by_columns(_columns(items.X), others, items), *_by_order(items)]
+    proposed = [cluster for cluster in proposed if not _all_linked(cluster.numbers, items.groups)]
     if not proposed or not items.has_features or sparse.issparse(items.X):
         return None
     forests = _Forests(items, random_state, n_jobs)
@@ -295,6 +297,20 @@ def _joined(clusters: Rows, groups: Rows | None) -> Rows:
     size = n + int(groups.max()) + 1
     links = sparse.coo_array((np.ones(len(groups)), (clusters, n + groups)), shape=(size, size))
     return _numbered(connected_components(links, directed=False)[1][clusters])
+
+
+def _all_linked(clusters: Rows, groups: Rows | None) -> bool:
+    """Tell whether groups link the clusters to a large part of all rows.
+
+    Values that many groups share hang together through the groups, whether or not they mean
+    anything; a forest that has seen nothing of such a part has seen next to nothing.
+    """
+    if groups is None:
+        return False
+    alone, linked = (
+        np.bincount(numbers).max() for numbers in (clusters, _joined(clusters, groups))
+    )
+    return bool(linked > max(_LARGEST_LINKED * len(clusters), 2 * alone))
 
 
 def _columns(X: Any) -> dict[str, Rows]:
