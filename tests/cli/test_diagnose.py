@@ -231,6 +231,11 @@ def test_a_page_that_is_not_ours_is_not_replaced(tmp_path, table, capsys):
     assert call("diagnose", copy, "--label", "outcome", "--proba", "p_*") == 2
     assert "is not a report of hetcal" in " ".join(capsys.readouterr().err.split())
     assert other.read_text(encoding="utf-8") == "my own page"
+    before = copy.read_bytes()
+    for option in ("-o", "--json"):
+        assert call("diagnose", copy, "--label", "outcome", "--proba", "p_*", option, copy) == 2
+        assert "Choose another name" in " ".join(capsys.readouterr().err.split())
+        assert copy.read_bytes() == before
 
 
 def test_compare_prints_and_writes(table, tmp_path, capsys):

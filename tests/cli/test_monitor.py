@@ -160,3 +160,14 @@ def test_a_page_says_when_and_what_has_changed(call, folder, tables, capsys):
         assert f'<section id="{section}"' in text
     assert '<section id="labels"' not in text
     assert text.index("age</th>") < text.index("region</th>")
+
+
+def test_a_page_replaces_no_table_and_no_history(call, folder, tables, tmp_path, capsys):
+    table, history = tmp_path / "mine.csv", tmp_path / "h.hetcal"
+    table.write_text("a,b\n1,2\n", encoding="utf-8")
+    command = "monitor", folder / "swc.hetcal", tables / "quiet.csv", "--history", history
+    for page in (table, history):
+        assert call(*command, "--html", page) == 2
+        assert "Choose another name" in " ".join(capsys.readouterr().err.split())
+    assert table.read_text(encoding="utf-8") == "a,b\n1,2\n"
+    assert not history.exists()

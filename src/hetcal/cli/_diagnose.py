@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _REPORT = "report.html"
 _WORTHWHILE = 0.02
-_OURS = b'name="generator" content="hetcal"'
 
 
 def diagnose(
@@ -81,8 +80,11 @@ def diagnose(
 
     Example: hetcal diagnose loans.csv --label outcome --proba 'p_*'
     """
+    from hetcal.tables.writing import check_json_target
+
     target = _checked_target(out, Path() if table == "-" else Path(table).parent)
-    _check_folder(json)
+    if json is not None and json != "-":
+        check_json_target(json)
     to_stdout = json == "-"
     calm = quiet or to_stdout
     if not calm:  # at once: whoever waits sees that it runs
@@ -272,24 +274,12 @@ def _when_to_ask_again(report: Report, empty: list[str]) -> str:
 
 
 def _checked_target(out: Path | None, folder: Path) -> Path:
-    """Return where the report goes; what is not ours is not replaced unasked."""
-    if out is not None:
-        _check_folder(str(out))
-        return out
-    target = folder / _REPORT
-    if target.exists() and _OURS not in target.read_bytes()[:4096]:
-        raise InputError(
-            f"{target} is there and is not a report of hetcal. Choose another name with -o."
-        )
-    _check_folder(str(target))
+    """Return where the report goes; what is not ours is not replaced."""
+    from hetcal.tables.writing import check_page_target
+
+    target = folder / _REPORT if out is None else out
+    check_page_target(target)
     return target
-
-
-def _check_folder(path: str | None) -> None:
-    from hetcal.tables.writing import check_target
-
-    if path is not None and path != "-":
-        check_target(path, overwrite=True)
 
 
 def _show(report: Report, target: str, json: str | None, *, quiet: bool, verbose: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -160,9 +161,11 @@ def monitor(
     if as_json and metrics is not None:
         raise InputError("Pass --json or --metrics, not both.")
     if html is not None:
-        from hetcal.tables.writing import check_target
+        from hetcal.tables.writing import check_page_target
 
-        check_target(html, overwrite=True)
+        check_page_target(html)
+        if history is not None and os.path.realpath(html) == os.path.realpath(history):
+            raise InputError(f"--html and --history both name {html}. Choose another name for one.")
     with bar(f"Loading {model}", quiet=quiet or as_json or metrics is not None) as say:
         from hetcal.batches.model import load_model
         from hetcal.cli._monitor_tables import changes_since, watch

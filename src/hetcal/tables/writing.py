@@ -26,6 +26,7 @@ from hetcal.tables.spreadsheets import defused_cells
 from hetcal.tables.text import is_missing
 
 Columns = Mapping[str, Any]
+_PAGE = b'name="generator" content="hetcal"'
 
 
 class TableWriter:
@@ -151,6 +152,36 @@ def check_target(path: str | Path, *, overwrite: bool) -> None:
             )
     if target.is_file() and not overwrite:
         raise InputError(f"{path} exists already. Pass --overwrite, or choose another name.")
+
+
+def check_other_file(path: str | Path, given: str | Path) -> None:
+    """Raise where a file to write is the one that is read."""
+    if os.path.realpath(path) == os.path.realpath(given):
+        raise InputError(f"{path} is the table that is read. Choose another name.")
+
+
+def check_page_target(path: str | Path) -> None:
+    """Raise where a page cannot be written; only an earlier page of hetcal is replaced."""
+    check_target(path, overwrite=True)
+    start = _start(path)
+    if start and _PAGE not in start:
+        raise InputError(f"{path} is there and is not a report of hetcal. Choose another name.")
+
+
+def check_json_target(path: str | Path) -> None:
+    """Raise where JSON cannot be written; only what begins as JSON is replaced."""
+    check_target(path, overwrite=True)
+    start = _start(path)
+    if start and start.lstrip()[:1] not in (b"{", b"["):
+        raise InputError(f"{path} is there and is not JSON. Choose another name.")
+
+
+def _start(path: str | Path) -> bytes:
+    """Return the first bytes of a file, none where there is none."""
+    if not Path(path).is_file():
+        return b""
+    with Path(path).open("rb") as file:
+        return file.read(4096)
 
 
 class _Body(Protocol):
