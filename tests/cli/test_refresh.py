@@ -103,6 +103,59 @@ def test_rows_that_were_learned_are_refused(refreshed, call, tables, tmp_path, c
     assert "holds the rows of refresh 1 (changed.csv)" in capsys.readouterr().err
 
 
+def shuffled(table, to):
+    pd.read_csv(table).sample(frac=1, random_state=0).to_csv(to, index=False)
+    return to
+
+
+def test_new_rows_among_those_of_calibration_are_refused(call, folder, tables, tmp_path, capsys):
+    tables_of_before = (
+        "--calibration",
+        folder / "loans.csv",
+        "--calibration",
+        tables / "changed.csv",
+    )
+    for model in ("swc.hetcal", "global.hetcal"):
+        newer = shuffled(tables / "changed.csv", tmp_path / "newer.csv")
+        assert call("refresh", folder / model, newer, *tables_of_before) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert "most of the new rows are among these. Pass the tables of before" in told
+
+
+def test_the_table_of_fit_is_refused_in_any_order(call, folder, tmp_path, capsys):
+    known = shuffled(folder / "loans.csv", tmp_path / "known.csv")
+    assert call("refresh", folder / "swc.hetcal", known) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "most of the new rows are among its calibration items" in told
+
+
+def test_learned_rows_are_known_again_in_another_order(call, folder, tables, tmp_path, capsys):
+    out, before = tmp_path / "new.hetcal", ("--calibration", folder / "loans.csv", "-q")
+    changed = tables / "changed.csv"
+    assert call("refresh", folder / "global.hetcal", changed, *before, "-o", out) == 0
+    assert call("refresh", out, shuffled(changed, tmp_path / "again.csv"), *before) == 2
+    assert "holds the rows of refresh 1 (changed.csv)" in " ".join(capsys.readouterr().err.split())
+
+
+def test_some_known_rows_among_new_ones_are_no_error(refreshed, folder, tables, tmp_path):
+    parts = pd.read_csv(tables / "same.csv"), pd.read_csv(folder / "loans.csv").head(50)
+    pd.concat(parts).to_csv(tmp_path / "mixed.csv", index=False)
+    assert refreshed(table=tmp_path / "mixed.csv")["new_items"] == 170
+
+
+def test_rows_of_few_values_are_equal_by_chance(call, folder, tmp_path):
+    first, newer, model = tmp_path / "first.csv", tmp_path / "newer.csv", tmp_path / "few.hetcal"
+    for seed, path in enumerate((first, newer)):
+        rows = make_loans(200, seed=seed).assign(age=40)
+        rows["p_default"] = rows["p_default"].round(1)
+        rows["p_paid back"] = 1 - rows["p_default"]
+        rows.to_csv(path, index=False)
+    roles = "--label", "outcome", "--proba", "p_*", "--method", "swc", "-q"
+    assert call("fit", first, *roles, "-o", model) == 0
+    assert call("refresh", model, newer, "-q") == 0
+    assert call("refresh", model, newer, "--calibration", first, "-q") == 0
+
+
 def test_says_so_where_nothing_is_gained(call, folder, tables, tmp_path, capsys):
     out = tmp_path / "new.hetcal"
     rows = pd.read_csv(tables / "same.csv").head(40)

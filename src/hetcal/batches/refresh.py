@@ -19,8 +19,8 @@ from scipy.special import softmax
 from hetcal._exceptions import InputError
 from hetcal._typing import Matrix, Rows
 from hetcal._validation import check_labels, warn_column_order
+from hetcal.batches.known_rows import can_extend, refuse_known
 from hetcal.batches.model import LoadedModel
-from hetcal.calibration import SimilarityCalibrator
 from hetcal.calibration.fitting import fitted_to, out_of_sample_proba
 from hetcal.calibration.forgetting import Aged, Forgetting, check_times, items_to_age
 from hetcal.data import CalibrationSet
@@ -74,7 +74,7 @@ def refresh(
     model : LoadedModel
         From :func:`hetcal.batches.load_model`.
     new : LaterRows
-        Rows that it has not seen.
+        Rows that it has not seen; refused where most are known to it, or among ``old``.
     old : sequence of LaterRows, optional
         What it was fitted to, the oldest first; all are learned anew. Needed where the calibrator
         cannot be extended.
@@ -84,9 +84,10 @@ def refresh(
     random_state : int, default=0
         Seed of the folds for calibrators without out-of-sample predictions of their own.
     """
+    refuse_known(model, new, old)
     if old:
         learned = _fitted_anew(model, [*old, new], half_life, window, random_state)
-    elif _can_extend(model.calibrator):
+    elif can_extend(model.calibrator):
         learned = _extended(model, new, half_life, window)
     else:
         raise InputError(
@@ -108,15 +109,6 @@ class _Learned(NamedTuple):
     n_items: int
     rows: Rows
     proba: Matrix
-
-
-def _can_extend(calibrator: Any) -> bool:
-    return (
-        isinstance(calibrator, SimilarityCalibrator)
-        and calibrator.groups_ is None
-        and calibrator.heterogeneity_ is None
-        and not getattr(calibrator, "features_forgotten_", False)
-    )
 
 
 def _extended(model: LoadedModel, new: LaterRows, half_life: Any, window: Any) -> _Learned:

@@ -99,8 +99,8 @@ def refresh(
 ) -> None:
     """Let a calibrator learn from newer labelled rows, and say whether that is better.
 
-    Compared are the calibrator of before, which has not seen the rows, and the refreshed one, which
-    predicts each row without its label. Exit code 0, whether it is better or not.
+    Compared are the calibrator of before, which must not have seen the rows, and the refreshed one,
+    which predicts each row without its label. Exit code 0, whether it is better or not.
 
     Example: hetcal refresh loans.hetcal march.csv --half-life 5000 -o loans-march.hetcal
     """
@@ -247,8 +247,8 @@ class _Shown:
             return f"Brier score of the new rows: {known} before; too few items to measure it after"
         gain = record["brier_before"] - record["brier_after"]
         return (
-            f"Brier score of the new rows: {known} by {record['from']['file']}, which has not seen "
-            f"them, {record['brier_after']:.4f} refreshed, each row predicted without its label: "
+            f"Brier score of the new rows: {known} by {record['from']['file']}, "
+            f"{record['brier_after']:.4f} refreshed, each row predicted without its label: "
             f"gain {gain:+.4f} (95 % interval {record['gain_low']:+.4f} to "
             f"{record['gain_high']:+.4f})"
         )
