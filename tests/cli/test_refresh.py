@@ -240,3 +240,28 @@ def test_of_a_large_table_the_last_rows_are_taken(refreshed):
     facts = refreshed("--max-rows", "50")
     assert (facts["rows_read"], facts["new_items"], facts["items"]) == (120, 50, 200)
     assert facts["notes"][0] == "The last 50 of 120 rows; --max-rows 50 takes no more."
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            ["--time", "opened", "--half-life", "30"],
+            "--half-life expected a duration with its unit",
+        ),
+        (["--time", "opened", "--window", "-1 days"], "such as '30 days', since the times are"),
+        (
+            ["--time", "loan_id", "--window", "soon"],
+            "--window expected a number above 0 in the unit",
+        ),
+        (["--window", "0"], "--window expected a number of rows above 0"),
+        (["--window", "30 days"], "(durations need --time COLUMN); got '30 days'"),
+    ],
+)
+def test_wrong_spans_are_told(call, folder, tables, capsys, options, told):
+    assert call("refresh", folder / "swc.hetcal", tables / "changed.csv", *options) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_number_is_in_the_unit_of_a_column_of_numbers(refreshed):
+    assert refreshed("--time", "loan_id", "--window", "60")["items"] == 60

@@ -21,6 +21,7 @@ from hetcal._typing import Matrix, Rows
 from hetcal._validation import check_labels, warn_column_order
 from hetcal.batches.known_rows import can_extend, refuse_known
 from hetcal.batches.model import LoadedModel
+from hetcal.batches.spans import check_span
 from hetcal.calibration.fitting import fitted_to, out_of_sample_proba
 from hetcal.calibration.forgetting import Aged, Forgetting, check_times, items_to_age
 from hetcal.data import CalibrationSet
@@ -80,10 +81,12 @@ def refresh(
         cannot be extended.
     half_life, window : optional
         How fast old rows are forgotten, as in :meth:`hetcal.SimilarityCalibrator.extend`; in time
-        where the rows have times.
+        where the rows have times, with a unit where these are dates.
     random_state : int, default=0
         Seed of the folds for calibrators without out-of-sample predictions of their own.
     """
+    half_life = check_span("--half-life", half_life, new.times)
+    window = check_span("--window", window, new.times)
     refuse_known(model, new, old)
     if old:
         learned = _fitted_anew(model, [*old, new], half_life, window, random_state)
