@@ -228,6 +228,7 @@ def test_old_rows_in_a_table_are_told(call, folder, tables, tmp_path, capsys):
         (lambda t: t.assign(outcome="sold"), "holds 'sold'; the classes"),
         (lambda t: t.assign(outcome=None), "no row with a label and a probability"),
         (lambda t: t.head(0), "has no row"),
+        (lambda t: t.assign(**{"p_default": None}), "Pass --drop-missing, which leaves such rows"),
     ],
 )
 def test_wrong_tables_are_told(call, folder, tables, tmp_path, capsys, change, told):

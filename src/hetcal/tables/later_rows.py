@@ -96,7 +96,9 @@ def read_later(
     frame: Any = as_table(table)
     _check_present(frame.columns, [name for name in (time, roles.weight) if name])
     _check_present(frame.columns, roles.groups)
-    items = roles.items(frame, leave_missing=drop_missing)
+    items = roles.items(
+        frame, leave_missing=drop_missing, remedy="--drop-missing, which leaves such rows out"
+    )
     y, labelled = _labels(roles, frame)
     notes = _said(n_read, frame.shape[0], max_rows)
     usable, times, weight = labelled & items.known, None, None
