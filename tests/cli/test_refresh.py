@@ -266,3 +266,18 @@ def test_wrong_spans_are_told(call, folder, tables, capsys, options, told):
 
 def test_a_number_is_in_the_unit_of_a_column_of_numbers(refreshed):
     assert refreshed("--time", "loan_id", "--window", "60")["items"] == 60
+
+
+def test_one_row_has_no_interval(call, folder, tables, tmp_path, capsys):
+    one, out = tmp_path / "one.csv", tmp_path / "one.hetcal"
+    pd.read_csv(tables / "same.csv").head(1).to_csv(one, index=False)
+    arguments = "refresh", folder / "swc.hetcal", one
+    assert call(*arguments, "--json") == 0
+    facts = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert facts["gain_low"] is facts["gain_high"] is None
+    assert facts["brier_after"] is not None
+    assert call(*arguments, "-o", out) == call("inspect", out) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "1 new row of 1 learned" in told
+    assert told.count("too few rows for an interval") == 2
+    assert "nan" not in told

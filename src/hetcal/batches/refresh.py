@@ -47,7 +47,8 @@ class Refreshed:
         refreshed one, for which each was predicted without its label. The last is None where the
         items are too few to leave some out.
     gain : Gain or None
-        How much better the refreshed one is than that of before.
+        How much better the refreshed one is than that of before; None where that is not known, or
+        the rows are too few for its interval.
     """
 
     calibrator: Any
@@ -195,6 +196,9 @@ def _scored(model: LoadedModel, new: LaterRows, learned: _Learned) -> Refreshed:
     losses = [brier_losses(Q, scored.codes) for Q in (P, before, learned.proba)]
     means: list[float] = [float(np.average(loss, weights=scored.weight)) for loss in losses]
     known = not np.isnan(losses[-1]).any()
+    gain = Gain.between(losses[1], losses[2], scored) if known else None
+    if gain is not None and not np.isfinite(gain.high - gain.low):  # one row, or one group
+        gain = None
     return Refreshed(
         learned.calibrator,
         learned.n_items,
@@ -202,5 +206,5 @@ def _scored(model: LoadedModel, new: LaterRows, learned: _Learned) -> Refreshed:
         means[0],
         means[1],
         means[2] if known else None,
-        Gain.between(losses[1], losses[2], scored) if known else None,
+        gain,
     )

@@ -223,7 +223,8 @@ class _Shown:
         console, record = results(), self.record
         tell(
             console,
-            f"{record['new_items']:,} new rows of {record['rows_read']:,} learned; "
+            f"{record['new_items']:,} new row{'s' if record['new_items'] > 1 else ''} of "
+            f"{record['rows_read']:,} learned; "
             f"{record['items']:,} calibration items now",
         )
         tell(console, self.scores())
@@ -249,9 +250,14 @@ class _Shown:
         return (
             f"Brier score of the new rows: {known} by {record['from']['file']}, "
             f"{record['brier_after']:.4f} refreshed, each row predicted without its label: "
-            f"gain {gain:+.4f} (95 % interval {record['gain_low']:+.4f} to "
-            f"{record['gain_high']:+.4f})"
+            f"gain {gain:+.4f} ({self._interval()})"
         )
+
+    def _interval(self) -> str:
+        low, high = self.record["gain_low"], self.record["gain_high"]
+        if low is None:
+            return "too few rows for an interval"
+        return f"95 % interval {low:+.4f} to {high:+.4f}"
 
     def _better(self) -> bool:
         return self.record["gain_low"] is not None and self.record["gain_low"] > 0
