@@ -281,3 +281,11 @@ def test_one_row_has_no_interval(call, folder, tables, tmp_path, capsys):
     assert "1 new row of 1 learned" in told
     assert told.count("too few rows for an interval") == 2
     assert "nan" not in told
+
+
+def test_labels_of_one_class_are_told(refreshed, tables, tmp_path):
+    rows = pd.read_csv(tables / "same.csv").query("outcome == 'default'")
+    rows.to_csv(tmp_path / "defaults.csv", index=False)
+    assert refreshed(table=tmp_path / "defaults.csv")["notes"] == [
+        "Labels of one class only (default): the gain says little about the others."
+    ]

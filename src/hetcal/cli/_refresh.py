@@ -140,7 +140,7 @@ def refresh(
             "time": time,
             "rows": digest,
             **_measured(refreshed),
-            "notes": new.notes + warned,
+            "notes": new.notes + _one_class(new) + warned,
         }
         written = out if out is not None and _wanted(refreshed, only_if_better) else None
         if written is not None:
@@ -184,6 +184,13 @@ def _refuse_seen(table: str, digest: str, past: list[dict[str, Any]]) -> None:
                 f"{table} holds the rows of refresh {number} ({earlier.get('source')}), which the "
                 "model has learned from already. Pass newer rows, or the file of before."
             )
+
+
+def _one_class(new: LaterRows) -> list[str]:
+    classes = set(new.y.tolist())
+    if len(classes) > 1:
+        return []
+    return [f"Labels of one class only ({classes.pop()}): the gain says little about the others."]
 
 
 def _measured(refreshed: Refreshed) -> dict[str, Any]:
