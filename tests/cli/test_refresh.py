@@ -103,6 +103,59 @@ def test_rows_that_were_learned_are_refused(refreshed, call, tables, tmp_path, c
     assert "holds the rows of refresh 1 (changed.csv)" in capsys.readouterr().err
 
 
+def shuffled(table, to):
+    pd.read_csv(table).sample(frac=1, random_state=0).to_csv(to, index=False)
+    return to
+
+
+def test_new_rows_among_those_of_calibration_are_refused(call, folder, tables, tmp_path, capsys):
+    tables_of_before = (
+        "--calibration",
+        folder / "loans.csv",
+        "--calibration",
+        tables / "changed.csv",
+    )
+    for model in ("swc.hetcal", "global.hetcal"):
+        newer = shuffled(tables / "changed.csv", tmp_path / "newer.csv")
+        assert call("refresh", folder / model, newer, *tables_of_before) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert "most of the new rows are among these. Pass the tables of before" in told
+
+
+def test_the_table_of_fit_is_refused_in_any_order(call, folder, tmp_path, capsys):
+    known = shuffled(folder / "loans.csv", tmp_path / "known.csv")
+    assert call("refresh", folder / "swc.hetcal", known) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "most of the new rows are among its calibration items" in told
+
+
+def test_learned_rows_are_known_again_in_another_order(call, folder, tables, tmp_path, capsys):
+    out, before = tmp_path / "new.hetcal", ("--calibration", folder / "loans.csv", "-q")
+    changed = tables / "changed.csv"
+    assert call("refresh", folder / "global.hetcal", changed, *before, "-o", out) == 0
+    assert call("refresh", out, shuffled(changed, tmp_path / "again.csv"), *before) == 2
+    assert "holds the rows of refresh 1 (changed.csv)" in " ".join(capsys.readouterr().err.split())
+
+
+def test_some_known_rows_among_new_ones_are_no_error(refreshed, folder, tables, tmp_path):
+    parts = pd.read_csv(tables / "same.csv"), pd.read_csv(folder / "loans.csv").head(50)
+    pd.concat(parts).to_csv(tmp_path / "mixed.csv", index=False)
+    assert refreshed(table=tmp_path / "mixed.csv")["new_items"] == 170
+
+
+def test_rows_of_few_values_are_equal_by_chance(call, folder, tmp_path):
+    first, newer, model = tmp_path / "first.csv", tmp_path / "newer.csv", tmp_path / "few.hetcal"
+    for seed, path in enumerate((first, newer)):
+        rows = make_loans(200, seed=seed).assign(age=40)
+        rows["p_default"] = rows["p_default"].round(1)
+        rows["p_paid back"] = 1 - rows["p_default"]
+        rows.to_csv(path, index=False)
+    roles = "--label", "outcome", "--proba", "p_*", "--method", "swc", "-q"
+    assert call("fit", first, *roles, "-o", model) == 0
+    assert call("refresh", model, newer, "-q") == 0
+    assert call("refresh", model, newer, "--calibration", first, "-q") == 0
+
+
 def test_says_so_where_nothing_is_gained(call, folder, tables, tmp_path, capsys):
     out = tmp_path / "new.hetcal"
     rows = pd.read_csv(tables / "same.csv").head(40)
@@ -175,6 +228,7 @@ def test_old_rows_in_a_table_are_told(call, folder, tables, tmp_path, capsys):
         (lambda t: t.assign(outcome="sold"), "holds 'sold'; the classes"),
         (lambda t: t.assign(outcome=None), "no row with a label and a probability"),
         (lambda t: t.head(0), "has no row"),
+        (lambda t: t.assign(**{"p_default": None}), "Pass --drop-missing, which leaves such rows"),
     ],
 )
 def test_wrong_tables_are_told(call, folder, tables, tmp_path, capsys, change, told):
@@ -187,3 +241,51 @@ def test_of_a_large_table_the_last_rows_are_taken(refreshed):
     facts = refreshed("--max-rows", "50")
     assert (facts["rows_read"], facts["new_items"], facts["items"]) == (120, 50, 200)
     assert facts["notes"][0] == "The last 50 of 120 rows; --max-rows 50 takes no more."
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            ["--time", "opened", "--half-life", "30"],
+            "--half-life expected a duration with its unit",
+        ),
+        (["--time", "opened", "--window", "-1 days"], "such as '30 days', since the times are"),
+        (
+            ["--time", "loan_id", "--window", "soon"],
+            "--window expected a number above 0 in the unit",
+        ),
+        (["--window", "0"], "--window expected a number of rows above 0"),
+        (["--window", "30 days"], "(durations need --time COLUMN); got '30 days'"),
+    ],
+)
+def test_wrong_spans_are_told(call, folder, tables, capsys, options, told):
+    assert call("refresh", folder / "swc.hetcal", tables / "changed.csv", *options) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_number_is_in_the_unit_of_a_column_of_numbers(refreshed):
+    assert refreshed("--time", "loan_id", "--window", "60")["items"] == 60
+
+
+def test_one_row_has_no_interval(call, folder, tables, tmp_path, capsys):
+    one, out = tmp_path / "one.csv", tmp_path / "one.hetcal"
+    pd.read_csv(tables / "same.csv").head(1).to_csv(one, index=False)
+    arguments = "refresh", folder / "swc.hetcal", one
+    assert call(*arguments, "--json") == 0
+    facts = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert facts["gain_low"] is facts["gain_high"] is None
+    assert facts["brier_after"] is not None
+    assert call(*arguments, "-o", out) == call("inspect", out) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "1 new row of 1 learned" in told
+    assert told.count("too few rows for an interval") == 2
+    assert "nan" not in told
+
+
+def test_labels_of_one_class_are_told(refreshed, tables, tmp_path):
+    rows = pd.read_csv(tables / "same.csv").query("outcome == 'default'")
+    rows.to_csv(tmp_path / "defaults.csv", index=False)
+    assert refreshed(table=tmp_path / "defaults.csv")["notes"] == [
+        "Labels of one class only (default): the gain says little about the others."
+    ]

@@ -19,8 +19,9 @@ from scipy.special import softmax
 from hetcal._exceptions import InputError
 from hetcal._typing import Matrix, Rows
 from hetcal._validation import check_labels, warn_column_order
+from hetcal.batches.known_rows import can_extend, refuse_known
 from hetcal.batches.model import LoadedModel
-from hetcal.calibration import SimilarityCalibrator
+from hetcal.batches.spans import check_span
 from hetcal.calibration.fitting import fitted_to, out_of_sample_proba
 from hetcal.calibration.forgetting import Aged, Forgetting, check_times, items_to_age
 from hetcal.data import CalibrationSet
@@ -46,7 +47,8 @@ class Refreshed:
         refreshed one, for which each was predicted without its label. The last is None where the
         items are too few to leave some out.
     gain : Gain or None
-        How much better the refreshed one is than that of before.
+        How much better the refreshed one is than that of before; None where that is not known, or
+        the rows are too few for its interval.
     """
 
     calibrator: Any
@@ -74,19 +76,22 @@ def refresh(
     model : LoadedModel
         From :func:`hetcal.batches.load_model`.
     new : LaterRows
-        Rows that it has not seen.
+        Rows that it has not seen; refused where most are known to it, or among ``old``.
     old : sequence of LaterRows, optional
         What it was fitted to, the oldest first; all are learned anew. Needed where the calibrator
         cannot be extended.
     half_life, window : optional
         How fast old rows are forgotten, as in :meth:`hetcal.SimilarityCalibrator.extend`; in time
-        where the rows have times.
+        where the rows have times, with a unit where these are dates.
     random_state : int, default=0
         Seed of the folds for calibrators without out-of-sample predictions of their own.
     """
+    half_life = check_span("--half-life", half_life, new.times)
+    window = check_span("--window", window, new.times)
+    refuse_known(model, new, old)
     if old:
         learned = _fitted_anew(model, [*old, new], half_life, window, random_state)
-    elif _can_extend(model.calibrator):
+    elif can_extend(model.calibrator):
         learned = _extended(model, new, half_life, window)
     else:
         raise InputError(
@@ -108,15 +113,6 @@ class _Learned(NamedTuple):
     n_items: int
     rows: Rows
     proba: Matrix
-
-
-def _can_extend(calibrator: Any) -> bool:
-    return (
-        isinstance(calibrator, SimilarityCalibrator)
-        and calibrator.groups_ is None
-        and calibrator.heterogeneity_ is None
-        and not getattr(calibrator, "features_forgotten_", False)
-    )
 
 
 def _extended(model: LoadedModel, new: LaterRows, half_life: Any, window: Any) -> _Learned:
@@ -200,6 +196,9 @@ def _scored(model: LoadedModel, new: LaterRows, learned: _Learned) -> Refreshed:
     losses = [brier_losses(Q, scored.codes) for Q in (P, before, learned.proba)]
     means: list[float] = [float(np.average(loss, weights=scored.weight)) for loss in losses]
     known = not np.isnan(losses[-1]).any()
+    gain = Gain.between(losses[1], losses[2], scored) if known else None
+    if gain is not None and not np.isfinite(gain.high - gain.low):  # one row, or one group
+        gain = None
     return Refreshed(
         learned.calibrator,
         learned.n_items,
@@ -207,5 +206,5 @@ def _scored(model: LoadedModel, new: LaterRows, learned: _Learned) -> Refreshed:
         means[0],
         means[1],
         means[2] if known else None,
-        Gain.between(losses[1], losses[2], scored) if known else None,
+        gain,
     )

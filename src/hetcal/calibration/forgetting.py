@@ -102,13 +102,20 @@ def check_times(times: Any, n_rows: int, known: Vector | None) -> Vector | None:
 def as_numbers_or_seconds(times: Any) -> Vector:
     """Return numbers as they are, and dates as seconds since 1970; NaN where there is none."""
     values = pd.Series(as_vector(times, "times"))
-    if not pd.api.types.is_datetime64_any_dtype(values):
-        numbers = pd.to_numeric(values, errors="coerce")
-        if not (numbers.isna() & values.notna()).any():
-            return np.asarray(numbers, dtype=np.float64)
+    if not are_dates(values):
+        return np.asarray(pd.to_numeric(values, errors="coerce"), dtype=np.float64)
     dates = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601")
     since = dates - pd.Timestamp(0, tz="UTC")
     return np.asarray(since.dt.total_seconds(), dtype=np.float64)
+
+
+def are_dates(times: Any) -> bool:
+    """Return whether times are dates rather than numbers, or text of either."""
+    values = pd.Series(as_vector(times, "times"))
+    if pd.api.types.is_datetime64_any_dtype(values):
+        return True
+    numbers = pd.to_numeric(values, errors="coerce")
+    return bool((numbers.isna() & values.notna()).any())
 
 
 def _check_span(name: str, span: Any, by_time: bool) -> float | None:

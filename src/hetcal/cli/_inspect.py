@@ -121,18 +121,20 @@ def _fitted_on(record: dict[str, Any]) -> str:
 
 def _refreshed(step: dict[str, Any], date: str) -> str:
     """Say when, from which rows, how old ones were forgotten, and whether it was better."""
-    text = f"{date} by {step['new_items']:,} rows of {step['source']}, {step['items']:,} items then"
+    rows = f"{step['new_items']:,} row{'s' if step['new_items'] > 1 else ''}"
+    text = f"{date} by {rows} of {step['source']}, {step['items']:,} items then"
     by_time = f" of {step['time']}" if step.get("time") else " rows"
     for name in ("half_life", "window"):
         if step.get(name):
             text += f", {name.replace('_', '-')} {step[name]}{by_time}"
     if step.get("brier_after") is None:
         return text
-    return (
-        f"{text}: Brier score of these {step['brier_before']:.4f} before, "
-        f"{step['brier_after']:.4f} after (gain {step['gain_low']:+.4f} to "
-        f"{step['gain_high']:+.4f})"
+    text += (
+        f": Brier score of these {step['brier_before']:.4f} before, {step['brier_after']:.4f} after"
     )
+    if step["gain_low"] is None:
+        return f"{text} (too few rows for an interval)"
+    return f"{text} (gain {step['gain_low']:+.4f} to {step['gain_high']:+.4f})"
 
 
 def _scores(record: dict[str, Any]) -> str:

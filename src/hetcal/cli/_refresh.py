@@ -99,8 +99,8 @@ def refresh(
 ) -> None:
     """Let a calibrator learn from newer labelled rows, and say whether that is better.
 
-    Compared are the calibrator of before, which has not seen the rows, and the refreshed one, which
-    predicts each row without its label. Exit code 0, whether it is better or not.
+    Compared are the calibrator of before, which must not have seen the rows, and the refreshed one,
+    which predicts each row without its label. Exit code 0, whether it is better or not.
 
     Example: hetcal refresh loans.hetcal march.csv --half-life 5000 -o loans-march.hetcal
     """
@@ -140,7 +140,7 @@ def refresh(
             "time": time,
             "rows": digest,
             **_measured(refreshed),
-            "notes": new.notes + warned,
+            "notes": new.notes + _one_class(new) + warned,
         }
         written = out if out is not None and _wanted(refreshed, only_if_better) else None
         if written is not None:
@@ -186,6 +186,13 @@ def _refuse_seen(table: str, digest: str, past: list[dict[str, Any]]) -> None:
             )
 
 
+def _one_class(new: LaterRows) -> list[str]:
+    classes = set(new.y.tolist())
+    if len(classes) > 1:
+        return []
+    return [f"Labels of one class only ({classes.pop()}): the gain says little about the others."]
+
+
 def _measured(refreshed: Refreshed) -> dict[str, Any]:
     gain = refreshed.gain
     return {
@@ -223,7 +230,8 @@ class _Shown:
         console, record = results(), self.record
         tell(
             console,
-            f"{record['new_items']:,} new rows of {record['rows_read']:,} learned; "
+            f"{record['new_items']:,} new row{'s' if record['new_items'] > 1 else ''} of "
+            f"{record['rows_read']:,} learned; "
             f"{record['items']:,} calibration items now",
         )
         tell(console, self.scores())
@@ -247,11 +255,16 @@ class _Shown:
             return f"Brier score of the new rows: {known} before; too few items to measure it after"
         gain = record["brier_before"] - record["brier_after"]
         return (
-            f"Brier score of the new rows: {known} by {record['from']['file']}, which has not seen "
-            f"them, {record['brier_after']:.4f} refreshed, each row predicted without its label: "
-            f"gain {gain:+.4f} (95 % interval {record['gain_low']:+.4f} to "
-            f"{record['gain_high']:+.4f})"
+            f"Brier score of the new rows: {known} by {record['from']['file']}, "
+            f"{record['brier_after']:.4f} refreshed, each row predicted without its label: "
+            f"gain {gain:+.4f} ({self._interval()})"
         )
+
+    def _interval(self) -> str:
+        low, high = self.record["gain_low"], self.record["gain_high"]
+        if low is None:
+            return "too few rows for an interval"
+        return f"95 % interval {low:+.4f} to {high:+.4f}"
 
     def _better(self) -> bool:
         return self.record["gain_low"] is not None and self.record["gain_low"] > 0

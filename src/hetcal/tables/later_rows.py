@@ -55,14 +55,15 @@ class LaterRows:
         """Number of rows that can be learned from."""
         return len(self.y)
 
+    def hashes(self) -> NDArray[np.integer]:
+        """Return one number for each row, by which the same values are known again."""
+        parts = [pd.DataFrame(self.output), pd.Series(self.y.astype(str))]
+        whole = pd.concat([*([] if self.X is None else [self.X]), *parts], axis=1)
+        return pd.util.hash_pandas_object(whole, index=False).to_numpy()
+
     def digest(self) -> str:
-        """Return a fingerprint of the items, by which the same rows are known again."""
-        found = hashlib.sha256()
-        if self.X is not None:
-            found.update(pd.util.hash_pandas_object(self.X, index=False).to_numpy().tobytes())
-        found.update(np.ascontiguousarray(self.output).tobytes())
-        found.update("\x1f".join(map(str, self.y.tolist())).encode())
-        return found.hexdigest()
+        """Return a fingerprint of the items, by which they are known again in any order."""
+        return hashlib.sha256(np.sort(self.hashes()).tobytes()).hexdigest()
 
 
 def read_later(
@@ -95,7 +96,9 @@ def read_later(
     frame: Any = as_table(table)
     _check_present(frame.columns, [name for name in (time, roles.weight) if name])
     _check_present(frame.columns, roles.groups)
-    items = roles.items(frame, leave_missing=drop_missing)
+    items = roles.items(
+        frame, leave_missing=drop_missing, remedy="--drop-missing, which leaves such rows out"
+    )
     y, labelled = _labels(roles, frame)
     notes = _said(n_read, frame.shape[0], max_rows)
     usable, times, weight = labelled & items.known, None, None

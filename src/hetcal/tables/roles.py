@@ -117,7 +117,14 @@ class TableRoles:
         """Columns that are known to hold numbers."""
         return {name for name, kind in self.features.items() if kind == "number"} | set(self.output)
 
-    def items(self, table: Any, *, first_row: int = 1, leave_missing: bool = False) -> Items:
+    def items(
+        self,
+        table: Any,
+        *,
+        first_row: int = 1,
+        leave_missing: bool = False,
+        remedy: str = "--leave-missing, which leaves such rows without a result",
+    ) -> Items:
         """Return the rows of a table, read as at fit, whatever format they come in.
 
         Parameters
@@ -128,6 +135,8 @@ class TableRoles:
             The number of the first row, for errors.
         leave_missing : bool, default=False
             Whether rows without a probability are let through (see ``known``) or an error.
+        remedy : str, optional
+            What to pass against that error.
         """
         frame = as_table(table)
         if frame is None:
@@ -139,7 +148,7 @@ class TableRoles:
         if absent.any() and not leave_missing:
             raise InputError(
                 f"{listed(self.output, 5)}: nothing in {row_numbers(absent, first_row)} (counted "
-                "from 1). Pass --leave-missing, which leaves such rows without a result."
+                f"from 1). Pass {remedy}."
             )
         output = both_classes(given, logits=logits)
         output[absent] = 0.0 if logits else 1 / output.shape[1]
