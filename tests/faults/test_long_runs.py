@@ -58,9 +58,9 @@ def test_memory_and_state_stay_flat(step):
         update(number)
     grown = held_by_hetcal() - before
     tracemalloc.stop()
-    # Small caches of the libraries below still fill, 300 bytes an update and ever less; a table of
-    # the items of an update would take 2 kB, the counts of a name 130 kB.
-    assert grown < 20 * 800
+    # Small caches of the libraries below still fill, up to 1 kB an update beside other tests, ever
+    # less; a table of the items of an update would take 2 kB, the counts of a name 130 kB.
+    assert grown < 20 * 1800
     assert state_size(monitor) < size + 200
     assert monitor.n_seen_ == 121 * N_ITEMS
     assert len(monitor.frame()) == 12

@@ -61,19 +61,12 @@ def compare(
     Example: hetcal compare loans.csv --label outcome --proba 'p_*' --methods platt,swc,hybrid
     """
     from hetcal.persistence.atomic_file import write_atomic
-    from hetcal.tables.writing import (
-        TableWriter,
-        check_json_target,
-        check_other_file,
-        check_target,
-    )
+    from hetcal.tables.writing import TableWriter, check_other_file
 
     to_stdout = json == "-"
-    if out is not None:
-        check_target(out, overwrite=True)
-        check_other_file(out, table)
-    if json is not None and not to_stdout:
-        check_json_target(json)
+    for path in (out, None if to_stdout else json):
+        if path is not None:
+            check_other_file(path, table)
     with bar(f"Reading {table}", quiet=quiet or to_stdout) as say:
         labelled = inputs.read(table, columns, reading, drawing, say)
         from hetcal.diagnosis import compare as run

@@ -80,11 +80,11 @@ def diagnose(
 
     Example: hetcal diagnose loans.csv --label outcome --proba 'p_*'
     """
-    from hetcal.tables.writing import check_json_target
+    from hetcal.tables.writing import check_other_file
 
     target = _checked_target(out, Path() if table == "-" else Path(table).parent)
     if json is not None and json != "-":
-        check_json_target(json)
+        check_other_file(json, table)
     to_stdout = json == "-"
     calm = quiet or to_stdout
     if not calm:  # at once: whoever waits sees that it runs

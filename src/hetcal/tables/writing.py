@@ -155,7 +155,8 @@ def check_target(path: str | Path, *, overwrite: bool) -> None:
 
 
 def check_other_file(path: str | Path, given: str | Path) -> None:
-    """Raise where a file to write is the one that is read."""
+    """Raise where a file cannot be written, or is the one that is read."""
+    check_target(path, overwrite=True)
     if os.path.realpath(path) == os.path.realpath(given):
         raise InputError(f"{path} is the table that is read. Choose another name.")
 
@@ -166,14 +167,6 @@ def check_page_target(path: str | Path) -> None:
     start = _start(path)
     if start and _PAGE not in start:
         raise InputError(f"{path} is there and is not a report of hetcal. Choose another name.")
-
-
-def check_json_target(path: str | Path) -> None:
-    """Raise where JSON cannot be written; only what begins as JSON is replaced."""
-    check_target(path, overwrite=True)
-    start = _start(path)
-    if start and start.lstrip()[:1] not in (b"{", b"["):
-        raise InputError(f"{path} is there and is not JSON. Choose another name.")
 
 
 def _start(path: str | Path) -> bytes:
