@@ -58,14 +58,7 @@ def apply(
             options.OUTPUT,
         ),
     ] = False,
-    expected: Annotated[
-        bool,
-        options.flag(
-            "--expected",
-            "Say what accuracy, Brier score and log loss to expect of these rows, without labels.",
-            options.OUTPUT,
-        ),
-    ] = False,
+    expected: options.Expected = False,
     prefix: Annotated[
         str,
         typer.Option(help="Before the class in the new columns.", rich_help_panel=options.OUTPUT),

@@ -103,13 +103,7 @@ def monitor(
         bool,
         options.flag("--reset", "Start the tests anew first; counts and history stay."),
     ] = False,
-    expected: Annotated[
-        bool,
-        options.flag(
-            "--expected",
-            "Say what accuracy, Brier score and log loss to expect of these rows, without labels.",
-        ),
-    ] = False,
+    expected: options.Expected = False,
     leave_missing: Annotated[
         bool,
         options.flag(

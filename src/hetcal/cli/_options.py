@@ -216,6 +216,14 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="No progress, no explanations.", rich_help_panel=OUTPUT),
 ]
+Expected = Annotated[
+    bool,
+    flag(
+        "--expected",
+        "Say what accuracy, Brier score and log loss to expect of these rows, without labels.",
+        OUTPUT,
+    ),
+]
 Jobs = Annotated[
     int | None, typer.Option(min=1, help="Cores to use. Default: all.", show_default=False)
 ]

@@ -17,7 +17,7 @@ probabilities or by the label is no sign of dependence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -130,7 +130,7 @@ def find_dependence(
     others = {str(name): _numbered(column)[kept] for name, column in (identifiers or {}).items()}
     items = items.take(kept) if len(kept) < items.n_items else items
     proposed = [*_by_columns(_columns(items.X), others, items), *_by_order(items)]
-    proposed = [cluster for cluster in proposed if not _all_linked(cluster.numbers, items.groups)]
+    proposed = [linked for c in proposed if (linked := _with_groups(c, items.groups)) is not None]
     if not proposed or not items.has_features or sparse.issparse(items.X):
         return None
     forests = _Forests(items, random_state, n_jobs)
@@ -164,7 +164,7 @@ class _Forests:
 
     def compare(self, cluster: Cluster) -> Dependence:
         """Measure what is lost when nothing of an item's cluster has been seen."""
-        items, numbers = self.items, _joined(cluster.numbers, self.items.groups)
+        items, numbers = self.items, cluster.numbers
         apart = brier_losses(self._out_of_bag(numbers), items.codes)
         lost, error = mean_and_error(apart - self.by_row, items.weight, numbers)
         brier, forest_brier = (
@@ -299,18 +299,16 @@ def _joined(clusters: Rows, groups: Rows | None) -> Rows:
     return _numbered(connected_components(links, directed=False)[1][clusters])
 
 
-def _all_linked(clusters: Rows, groups: Rows | None) -> bool:
-    """Tell whether groups link the clusters to a large part of all rows.
+def _with_groups(cluster: Cluster, groups: Rows | None) -> Cluster | None:
+    """Return a cluster that holds whole groups, or None where these link it to most other rows.
 
     Values that many groups share hang together through the groups, whether or not they mean
     anything; a forest that has seen nothing of such a part has seen next to nothing.
     """
-    if groups is None:
-        return False
-    alone, linked = (
-        np.bincount(numbers).max() for numbers in (clusters, _joined(clusters, groups))
-    )
-    return bool(linked > max(_LARGEST_LINKED * len(clusters), 2 * alone))
+    numbers = _joined(cluster.numbers, groups)
+    alone, linked = np.bincount(cluster.numbers).max(), np.bincount(numbers).max()
+    too_many = linked > max(_LARGEST_LINKED * len(numbers), 2 * alone)
+    return None if too_many else replace(cluster, numbers=numbers)
 
 
 def _columns(X: Any) -> dict[str, Rows]:
