@@ -127,6 +127,8 @@ def test_what_is_asked_for_wrongly_is_told_and_changes_nothing(data):
     wrong = [
         ({"half_life": 0}, "half_life must be above 0, in rows; got 0"),
         ({"window": "30 days"}, "window must be above 0, in rows; got '30 days'"),
+        ({"half_life": 30, "times": DAYS}, "with its unit, such as '30 days'.*got 30"),
+        ({"window": "30", "times": DAYS}, "with its unit, such as '30 days'.*got '30'"),
         ({"window": "soon", "times": DAYS}, "a duration such as '30 days'.*got 'soon'"),
         ({"times": DAYS[:-1]}, r"one date or finite number per row of X \(40\); got 39"),
         ({"times": [None] * M}, "0 of them known"),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal._exceptions import InputError
-from hetcal.calibration.forgetting import are_dates
+from hetcal.calibration.forgetting import are_dates, as_plain_number
 
 
 def check_span(option: str, span: Any, times: Any) -> Any:
@@ -24,7 +24,7 @@ def check_span(option: str, span: Any, times: Any) -> Any:
     """
     if span is None:
         return None
-    number, dates = _as_number(span), times is not None and are_dates(times)
+    number, dates = as_plain_number(span), times is not None and are_dates(times)
     if times is None:
         expected = "a number of rows above 0 (durations need --time COLUMN)"
     elif dates:
@@ -36,13 +36,6 @@ def check_span(option: str, span: Any, times: Any) -> Any:
     if not (is_number or is_duration):
         raise InputError(f"{option} expected {expected}; got {span!r}.")
     return number if is_number else span
-
-
-def _as_number(span: Any) -> float:
-    try:
-        return float(span)
-    except (TypeError, ValueError):
-        return np.nan
 
 
 def _is_duration(span: Any) -> bool:

@@ -46,10 +46,21 @@ class Forgetting:
     window: float | None = None
 
     @classmethod
-    def check(cls, half_life: Any, window: Any, *, by_time: bool) -> Forgetting:
-        """Return what was asked for as numbers (durations as seconds), or say what is wrong."""
-        named = {"half_life": half_life, "window": window}
-        return cls(**{name: _check_span(name, span, by_time) for name, span in named.items()})
+    def check(
+        cls, half_life: Any, window: Any, *, by_time: bool, by_date: bool = False
+    ) -> Forgetting:
+        """Return what was asked for as numbers (durations as seconds), or say what is wrong.
+
+        Where times are dates, a number without a unit may mean anything.
+        """
+        spans = {"half_life": half_life, "window": window}
+        for name, span in spans.items():
+            if by_date and span is not None and not np.isnan(as_plain_number(span)):
+                raise ValueError(
+                    f"{name} must be a duration with its unit, such as '30 days', since times are "
+                    f"dates; got {span!r}."
+                )
+        return cls(**{name: _check_span(name, span, by_time) for name, span in spans.items()})
 
     def join(self, old: Aged, new: Aged) -> Aged:
         """Return old items followed by new ones, the old as of the moment of the newest.
@@ -118,11 +129,19 @@ def are_dates(times: Any) -> bool:
     return bool((numbers.isna() & values.notna()).any())
 
 
+def as_plain_number(span: Any) -> float:
+    """Return a number, or text of one; NaN for a duration and whatever else it is."""
+    try:
+        return np.nan if isinstance(span, timedelta | np.timedelta64) else float(span)
+    except (TypeError, ValueError):
+        return np.nan
+
+
 def _check_span(name: str, span: Any, by_time: bool) -> float | None:
     if span is None:
         return None
     try:
-        if by_time and isinstance(span, str | timedelta | np.timedelta64):
+        if by_time and np.isnan(as_plain_number(span)):
             span = pd.Timedelta(span).total_seconds()
         number = float(span)
     except (TypeError, ValueError):

@@ -36,7 +36,13 @@ from hetcal._validation import check_labels, check_same_rows, check_sample_weigh
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import STORED, GroupAwareCalibrator
-from hetcal.calibration.forgetting import Aged, Forgetting, check_times, items_to_age
+from hetcal.calibration.forgetting import (
+    Aged,
+    Forgetting,
+    are_dates,
+    check_times,
+    items_to_age,
+)
 from hetcal.calibration.out_of_sample_support import (
     OutOfSampleSupport,
     Reference,
@@ -414,7 +420,9 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         """Return what stays of the calibration items, and of more of them, once these are added."""
         known = getattr(self, "times_", None)  # files did not always have it
         seen = check_times(times, len(codes), known)
-        forgetting = Forgetting.check(half_life, window, by_time=seen is not None)
+        by_time = seen is not None
+        by_date = by_time and are_dates(times)
+        forgetting = Forgetting.check(half_life, window, by_time=by_time, by_date=by_date)
         aged = forgetting.join(
             items_to_age(len(self.voters_.codes), self.voters_.weight, known),
             items_to_age(len(codes), weight, seen),
