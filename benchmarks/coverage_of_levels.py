@@ -233,11 +233,11 @@ def look_at_metrics(name: str, n: int, seed: int) -> Iterator[Outcome]:
         said = (row["low"], row["high"])
         true = truth.loc[truth["method"] == "p", "value"][metric]
         yield _METRIC_KEYS[metric], metric, inside(true, *said), row["high"] - row["low"]
-    for metric in ("brier_score", "log_loss", "accuracy", "expected_cost"):
-        row = found[found["method"] == "half way"].loc[metric]
+    for metric, row in found[found["method"] == "half way"].iterrows():
         true = truth.loc[truth["method"] == "half way", "difference"][metric]
         low, high = row["difference_low"], row["difference_high"]
-        yield "bootstrap", f"difference in {metric}", inside(true, low, high), high - low
+        key, case = _METRIC_KEYS[metric], f"difference in {metric}"
+        yield key, case, inside(true, low, high), high - low
 
 
 def evaluated(problem: Problem, n_bootstrap: int) -> pd.DataFrame:
@@ -425,7 +425,11 @@ STUDIES = {
         {200: 50, 1000: 25},
     ),
     "scores": Study(look_at_scores, GAINS, {200: 20, 1000: 20, 3000: 10}),
-    "metrics": Study(look_at_metrics, ("under-confident", "wrong-above-one-half"), {300: 60}),
+    "metrics": Study(
+        look_at_metrics,
+        ("calibrated", "under-confident", "wrong-above-one-half", "rounded-to-one-digit"),
+        {300: 60},
+    ),
     "costs and bins": Study(
         look_at_costs_and_bins,
         ("under-confident", "over-forecast-rare-events", "few-unequal-groups"),

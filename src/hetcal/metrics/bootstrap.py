@@ -13,7 +13,7 @@ from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import check_choice
 from hetcal.data import CalibrationSet
 from hetcal.metrics import ece, scores, smooth
-from hetcal.metrics.statistics import Statistic, value_of
+from hetcal.metrics.statistics import ErrorStatistic, Statistic, value_of
 
 INTERVALS = ("auto", "percentile", "centred")
 # Resamples are worked off in blocks of this many counts (32 MB), whatever their number.
@@ -27,7 +27,6 @@ _STATISTICS: dict[Callable[..., float], Callable[..., Statistic]] = {
     ece.expected_calibration_error: ece.ece_statistic,
     smooth.smooth_calibration_error: smooth.smooth_statistic,
 }
-_CALIBRATION_ERRORS = (ece.expected_calibration_error, smooth.smooth_calibration_error)
 
 
 class Interval(NamedTuple):
@@ -75,11 +74,11 @@ def bootstrap_interval(
         Coverage aimed at.
     interval : {"auto", "percentile", "centred"}, default="auto"
         ``"percentile"``: quantiles of the resampled values. ``"centred"``: the same, shifted so
-        that their mean is the value. A resample of calibrated items looks miscalibrated, so the
-        resampled *calibration errors* lie above the value and their percentiles may exclude it;
-        ``"auto"`` centres those (never below 0) and takes percentiles of everything else. A
-        calibration error without ``debias`` stays above its true value near 0, and so does its
-        interval; the debiased l2 error is the one whose interval covers a true 0.
+        that their mean is the value. ``"auto"`` takes percentiles, except of hetcal's *calibration
+        errors*: noise alone makes these positive, and resampling adds more of it. Their interval
+        is that of the error less its bias; it begins at 0 where noise may have made all of the
+        error (as much noise as 97.5 % of the resamples have, for 95 %), and it reaches up to the
+        value, which may lie above what is true.
     random_state : int or None, default=0
         Seed of the draws.
     **options
@@ -103,8 +102,6 @@ def bootstrap_interval(
     """
     check_choice(interval, "interval", INTERVALS, "bootstrap_interval")
     check_confidence(confidence)
-    if interval == "auto":
-        interval = "centred" if metric in _CALIBRATION_ERRORS else "percentile"
     items = CalibrationSet.to_score(
         y,
         y_proba,
@@ -118,10 +115,13 @@ def bootstrap_interval(
     else:
         statistic = _row_by_row(metric, items, sample_weight is not None, options)
     blocks = resample_counts(items.units, n_bootstrap, random_state)
-    replicates = np.concatenate([np.empty(0), *(statistic(counts) for counts in blocks)])
-    value = value_of(statistic, items)
-    floor = 0.0 if metric in _CALIBRATION_ERRORS else -np.inf
-    return interval_of(value, replicates, confidence, interval, floor=floor)
+    if interval == "auto" and isinstance(statistic, ErrorStatistic):
+        own = statistic.parts(np.ones((items.n_items, 1)))[:, 0]
+        drawn = np.hstack([np.empty((3, 0)), *map(statistic.parts, blocks)])
+        return interval_of_error(own, drawn, confidence, debiased=statistic.debiased)
+    replicates = np.concatenate([np.empty(0), *map(statistic, blocks)])
+    floor = 0.0 if isinstance(statistic, ErrorStatistic) else -np.inf
+    return interval_of(value_of(statistic, items), replicates, confidence, interval, floor=floor)
 
 
 def interval_of(
@@ -135,6 +135,31 @@ def interval_of(
     tail = (1 - confidence) / 2
     low, high = np.quantile(replicates, [tail, 1 - tail])
     return Interval(value, float(low), float(high))
+
+
+def interval_of_error(
+    own: Vector, drawn: Matrix, confidence: float, *, debiased: bool = False
+) -> Interval:
+    """Return a calibration error with an interval of the error of the law.
+
+    Parameters
+    ----------
+    own : ndarray of shape (3,)
+        The parts of an :class:`~hetcal.metrics.statistics.ErrorStatistic` for the items.
+    drawn : ndarray of shape (3, B)
+        The same for resamples.
+    confidence : float
+    debiased : bool
+        Which part is the value.
+    """
+    error, corrected = float(own[0]), float(own[1])
+    value = corrected if debiased else error
+    _, low, high = interval_of(corrected, drawn[1], confidence, "centred", floor=0.0)
+    if np.isnan(low):
+        return Interval(value, low, high)
+    if error <= np.quantile(drawn[2], (1 + confidence) / 2):
+        low = 0.0
+    return Interval(value, min(low, value), max(high, value))
 
 
 def resample_counts(units: Rows, n_bootstrap: int, random_state: int | None) -> Iterator[Matrix]:

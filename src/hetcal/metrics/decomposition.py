@@ -15,7 +15,7 @@ from hetcal._validation import check_choice, check_proba
 from hetcal._validation.containers import number_of_rows
 from hetcal.data import CalibrationSet, Folds
 from hetcal.metrics import _crossfit
-from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts
+from hetcal.metrics.bootstrap import Interval, check_confidence, interval_of, resample_counts
 from hetcal.metrics.ece import check_n_bins
 from hetcal.metrics.scores import brier_losses
 
@@ -127,7 +127,9 @@ def brier_decomposition(
     n_bins : int, default=15
         Bins per class for ``recalibration="bins"``.
     n_bootstrap : int, default=0
-        Resamples for the intervals in ``bounds``; c and q stay as fitted on all items.
+        Resamples for the intervals in ``bounds``; c and q stay as fitted on all items. With
+        ``"cross-fitted"`` the intervals of parts that depend on c reach from what c finds, which
+        is less than there is, to what ``"isotonic"`` finds, which is more.
     confidence : float, default=0.95
         Coverage aimed at.
     random_state : int or None, default=0
@@ -187,14 +189,37 @@ def brier_decomposition(
         Q = _crossfit.locally_estimated(items, C, fold, random_state)
     statistic = DecompositionStatistic(items, C, Q)
     values = statistic(np.ones((items.n_items, 1)))[:, 0]
+    other = DecompositionStatistic(items, _crossfit.isotonic_in_sample(items), Q)
+    if recalibration != "cross-fitted":
+        other = statistic
     draws = resample_counts(items.units, n_bootstrap, random_state)
-    blocks = [statistic(counts) for counts in draws]
+    blocks = [np.stack([statistic(counts), other(counts)], axis=1) for counts in draws]
     bounds = {}
     if blocks:
-        for name, value, row in zip(statistic.names, values, np.hstack(blocks), strict=True):
-            bounds[name] = interval_of(float(value), row, confidence, "percentile")[1:]
+        for name, value, drawn in zip(statistic.names, values, np.dstack(blocks), strict=True):
+            bounds[name] = interval_of_part(name, float(value), drawn, confidence)[1:]
     parts = dict(zip(statistic.names, values.tolist(), strict=True))
     return BrierDecomposition(**parts, bounds=bounds)
+
+
+def interval_of_part(name: str, value: float, drawn: Matrix, confidence: float) -> Interval:
+    """Return the interval of a part of the Brier score.
+
+    A cross-fitted map finds less than there is, and one that is fitted to the items themselves
+    finds more: an interval that is to hold what there is reaches from the one to the other.
+
+    Parameters
+    ----------
+    name : str
+    value : float
+    drawn : ndarray of shape (2, B)
+        Resampled parts with the cross-fitted map, and with the other.
+    confidence : float
+    """
+    below, above = (interval_of(value, row, confidence, "percentile") for row in drawn)
+    if name in ("refinement", "grouping"):
+        below, above = above, below
+    return Interval(value, min(below.low, value), max(above.high, value))
 
 
 class DecompositionStatistic:
@@ -223,14 +248,18 @@ class DecompositionStatistic:
         return np.stack(parts)
 
 
-def cross_fitted_statistic(
+def default_statistics(
     items: CalibrationSet, random_state: int | None
-) -> DecompositionStatistic | None:
-    """Return the default decomposition as a function of counts; None where nothing can be split."""
+) -> tuple[DecompositionStatistic, DecompositionStatistic] | None:
+    """Return the decompositions with a cross-fitted map, and with one fitted to the items.
+
+    None where nothing can be split.
+    """
     if items.units.max() == 0:
         return None
     folds = _folds(items, 5, random_state)
-    return DecompositionStatistic(items, _crossfit.recalibrated(items, folds))
+    maps = _crossfit.recalibrated(items, folds), _crossfit.isotonic_in_sample(items)
+    return DecompositionStatistic(items, maps[0]), DecompositionStatistic(items, maps[1])
 
 
 def _folds(items: CalibrationSet, n_splits: int, random_state: int | None) -> Folds:

@@ -14,7 +14,7 @@ from hetcal._typing import Matrix, Vector
 from hetcal._validation import check_choice
 from hetcal.data import CalibrationSet
 from hetcal.metrics.marginals import calibration_marginals
-from hetcal.metrics.statistics import Statistic, checked_value
+from hetcal.metrics.statistics import ErrorStatistic, checked_value
 
 _NAME = "expected_calibration_error"
 BINNINGS = ("equal-mass", "equal-width")
@@ -108,7 +108,7 @@ def ece_statistic(
     n_bins: int = 15,
     norm: str = "l1",
     debias: bool = False,
-) -> Statistic:
+) -> ErrorStatistic:
     """Return :func:`expected_calibration_error` as a function of item counts."""
     check_choice(binning, "binning", BINNINGS, _NAME)
     check_choice(norm, "norm", NORMS, _NAME)
@@ -123,12 +123,14 @@ def ece_statistic(
         (score, outcome, bin_of(score, weight, binning, n_bins))
         for score, outcome in calibration_marginals(items, kind, _NAME)
     ]
+    once = np.ones((items.n_items, 1))
+    own_gaps = [_bin_sums(*marginal, weight, n_bins, once)[2] for marginal in marginals]
 
-    def statistic(counts: Matrix) -> Vector:
+    def parts(counts: Matrix) -> Matrix:
         errors = np.stack(
             [
-                _combine_bins(*_bin_sums(*marginal, weight, n_bins, counts), norm, debias)
-                for marginal in marginals
+                _combine_bins(*_bin_sums(*marginal, weight, n_bins, counts), own, norm)
+                for marginal, own in zip(marginals, own_gaps, strict=True)
             ]
         )
         if norm == "max":
@@ -136,7 +138,7 @@ def ece_statistic(
         mean = np.maximum(errors.mean(axis=0), 0.0)
         return np.sqrt(mean) if norm == "l2" else mean
 
-    return statistic
+    return ErrorStatistic(parts, debias)
 
 
 def bin_of(score: Vector, weight: Vector, binning: str, n_bins: int) -> NDArray[np.int64]:
@@ -186,20 +188,26 @@ def _bin_sums(
 
 
 def _combine_bins(
-    mass: Matrix, squared: Matrix, gap: Matrix, positive: Matrix, norm: str, debias: bool
-) -> Vector:
-    """Put the bins of one marginal together; l2 stays squared, corrected sums may be negative."""
+    mass: Matrix, squared: Matrix, gap: Matrix, positive: Matrix, own_gap: Matrix, norm: str
+) -> Matrix:
+    """Put the bins of one marginal together: the error, less its bias, and its noise, (3, B).
+
+    l2 stays squared, corrected sums may be negative.
+    """
+    noise = np.where(mass > 0, gap - own_gap, 0.0)
     if norm == "max":
-        return np.abs(gap).max(axis=0)
+        error = np.abs(gap).max(axis=0)
+        return np.stack([error, error, np.abs(noise).max(axis=0)])
     share = mass / mass.sum(axis=0)
-    raw = gap**2 if norm == "l2" else np.abs(gap)
-    if not debias:
-        return (share * raw).sum(axis=0)
     n_effective = mass**2 / np.where(squared > 0, squared, 1.0)
     variance = positive * (1 - positive) / np.maximum(n_effective - 1, _ROUNDING)
     variance = np.where(n_effective > 1 + _ROUNDING, np.maximum(variance, 0.0), 0.0)
-    corrected = raw - variance if norm == "l2" else 2 * raw - _folded_normal_mean(gap, variance)
-    return (share * corrected).sum(axis=0)
+    if norm == "l2":
+        by_bin = (gap**2, gap**2 - variance, noise**2)
+    else:
+        raw = np.abs(gap)
+        by_bin = (raw, 2 * raw - _folded_normal_mean(gap, variance), np.abs(noise))
+    return np.stack([(share * one).sum(axis=0) for one in by_bin])
 
 
 def _folded_normal_mean(mean: Matrix, variance: Matrix) -> Matrix:

@@ -13,9 +13,19 @@ from hetcal._typing import Matrix
 from hetcal._validation import warn_column_order
 from hetcal._validation.groups_by import Grouping, check_groups_by
 from hetcal.data import CalibrationSet
-from hetcal.metrics.bootstrap import check_confidence, interval_of, resample_counts
+from hetcal.metrics.bootstrap import (
+    Interval,
+    check_confidence,
+    interval_of,
+    interval_of_error,
+    resample_counts,
+)
 from hetcal.metrics.by_group import table_by_group
-from hetcal.metrics.decomposition import DecompositionStatistic, cross_fitted_statistic
+from hetcal.metrics.decomposition import (
+    DecompositionStatistic,
+    default_statistics,
+    interval_of_part,
+)
 from hetcal.metrics.ece import ece_statistic
 from hetcal.metrics.scores import (
     accuracy_statistic,
@@ -26,15 +36,15 @@ from hetcal.metrics.scores import (
 from hetcal.metrics.smooth import smooth_statistic
 
 _PARTS_SHOWN = ("calibration", "refinement", "uncertainty")
-# Never below zero, and inflated by resampling: their intervals are centred on the value.
-_CALIBRATION_ERRORS = (
-    "ece_top_label",
-    "ece_top_label_debiased",
-    "ece_top_label_debiased_l2",
-    "ece_top_label_equal_width",
-    "ece_class_wise",
-    "smooth_calibration_error",
-)
+# Calibration errors, and whether the value is the debiased one.
+_ERRORS = {
+    "ece_top_label": False,
+    "ece_top_label_debiased": True,
+    "ece_top_label_debiased_l2": True,
+    "ece_top_label_equal_width": False,
+    "ece_class_wise": False,
+    "smooth_calibration_error": False,
+}
 
 
 def evaluate(
@@ -90,9 +100,9 @@ def evaluate(
         add up to it) and ``brier_uncertainty``, ``log_loss``, ``accuracy``, ``expected_cost``
         where asked for, ``ece_top_label``, ``ece_top_label_debiased``, ``ece_class_wise`` (15
         equal-mass bins, l1), ``ece_top_label_debiased_l2``, ``ece_top_label_equal_width``,
-        ``smooth_calibration_error`` (top label). Intervals are percentiles; those of calibration
-        errors are centred (see :func:`bootstrap_interval`). A single row has no bounds and no
-        parts (NaN).
+        ``smooth_calibration_error`` (top label). Intervals are percentiles of resamples; those of
+        calibration errors are intervals of the error less its bias, and reach up to the value (see
+        :func:`bootstrap_interval`). A single row has no bounds and no parts (NaN).
 
         With ``groups_by``: index ``metric``, columns ``by`` (which column), ``part``, ``group``,
         ``n`` (rows), ``value``, ``low``, ``high``. The parts:
@@ -177,31 +187,37 @@ def evaluate(
             random_state=random_state,
         )
     tables = {
-        name: _AllStatistics(items, cost_matrix, cross_fitted_statistic(items, random_state))
+        name: _AllStatistics(items, cost_matrix, default_statistics(items, random_state))
         for name, items in scored.items()
     }
-    replicates: dict[str, list[Matrix]] = {name: [] for name in tables}
+    replicates: dict[str, list[dict[str, Matrix]]] = {name: [] for name in tables}
     for counts in resample_counts(units, n_bootstrap, random_state):
         for name, table in tables.items():
             replicates[name].append(table(counts))
     once = np.ones((some.n_items, 1))
-    values = {name: table(once)[:, 0] for name, table in tables.items()}
-    drawn = {
-        name: np.hstack(blocks) if blocks else np.empty((values[name].shape[0], 0))
-        for name, blocks in replicates.items()
-    }
+    own = {name: table(once) for name, table in tables.items()}
+    drawn = {name: _joined(replicates[name], own[name]) for name in tables}
     frames = []
     for name, table in tables.items():
-        frame = _with_bounds(table.names, values[name], drawn[name], confidence)
+        frame = _with_bounds(
+            {
+                metric: _interval(own[name][metric], drawn[name][metric], metric, confidence)
+                for metric in table.names
+            }
+        )
         if several:
             frame.insert(0, "method", name)
         if baseline is not None:
             difference = _with_bounds(
-                table.names,
-                values[name] - values[baseline],
-                drawn[name] - drawn[baseline],
-                confidence,
-                difference=True,
+                {
+                    metric: _interval_of_difference(
+                        own[name][metric] - own[baseline][metric],
+                        drawn[name][metric] - drawn[baseline][metric],
+                        metric,
+                        confidence,
+                    )
+                    for metric in table.names
+                }
             )
             frame[["difference", "difference_low", "difference_high"]] = difference
         frames.append(frame)
@@ -221,13 +237,17 @@ def _by_group(
 
 
 class _AllStatistics:
-    """Every row of the table as a function of item counts: (n, B) -> (len(names), B)."""
+    """Every row of the table as a function of item counts (n, B).
+
+    Each has shape (1, B), (2, B) for a part of the Brier score with either map, or (3, B) for the
+    parts of a calibration error.
+    """
 
     def __init__(
         self,
         items: CalibrationSet,
         cost_matrix: ArrayLike | None,
-        parts: DecompositionStatistic | None,
+        parts: tuple[DecompositionStatistic, DecompositionStatistic] | None,
     ) -> None:
         self._parts = parts
         self._single = {
@@ -237,44 +257,57 @@ class _AllStatistics:
         }
         if cost_matrix is not None:
             self._single["expected_cost"] = expected_cost_statistic(items, cost_matrix=cost_matrix)
-        self._single |= {
+        self._errors = {
             "ece_top_label": ece_statistic(items),
-            "ece_top_label_debiased": ece_statistic(items, debias=True),
-            "ece_top_label_debiased_l2": ece_statistic(items, debias=True, norm="l2"),
+            "ece_top_label_debiased_l2": ece_statistic(items, norm="l2"),
             "ece_top_label_equal_width": ece_statistic(items, binning="equal-width"),
             "ece_class_wise": ece_statistic(items, kind="class-wise"),
             "smooth_calibration_error": smooth_statistic(items),
         }
         self.names = ["brier_score", *(f"brier_{part}" for part in _PARTS_SHOWN)]
         self.names += [name for name in self._single if name not in self.names]
+        self.names += _ERRORS
 
-    def __call__(self, counts: Matrix) -> Matrix:
-        found = {name: statistic(counts) for name, statistic in self._single.items()}
+    def __call__(self, counts: Matrix) -> dict[str, Matrix]:
+        found = {name: statistic(counts)[None] for name, statistic in self._single.items()}
+        found |= {name: statistic.parts(counts) for name, statistic in self._errors.items()}
+        found["ece_top_label_debiased"] = found["ece_top_label"]
         if self._parts is None:
-            nothing = np.full(counts.shape[1], np.nan)
-            found |= {f"brier_{part}": nothing for part in _PARTS_SHOWN}
-        else:
-            parts = dict(zip(self._parts.names, self._parts(counts), strict=True))
-            found |= {f"brier_{part}": parts[part] for part in _PARTS_SHOWN}
-        return np.stack([found[name] for name in self.names])
+            nothing = np.full((2, counts.shape[1]), np.nan)
+            return found | {f"brier_{part}": nothing for part in _PARTS_SHOWN}
+        both = np.stack([statistic(counts) for statistic in self._parts], axis=1)
+        parts = dict(zip(self._parts[0].names, both, strict=True))
+        return found | {f"brier_{part}": parts[part] for part in _PARTS_SHOWN}
 
 
-def _with_bounds(
-    names: list[str],
-    values: Matrix,
-    replicates: Matrix,
-    confidence: float,
-    *,
-    difference: bool = False,
-) -> pd.DataFrame:
-    rows = []
-    for name, value, row in zip(names, values, replicates, strict=True):
-        centred = name in _CALIBRATION_ERRORS
-        floor = 0.0 if centred and not difference else -np.inf
-        interval = "centred" if centred else "percentile"
-        rows.append(interval_of(float(value), row, confidence, interval, floor=floor))
-    index = pd.Index(names, name="metric")
-    return pd.DataFrame(rows, index=index, columns=["value", "low", "high"])
+def _joined(blocks: list[dict[str, Matrix]], own: dict[str, Matrix]) -> dict[str, Matrix]:
+    """Return the blocks of resamples side by side; no columns where there are none."""
+    return {
+        metric: np.hstack([value[:, :0], *(block[metric] for block in blocks)])
+        for metric, value in own.items()
+    }
+
+
+def _interval(own: Matrix, drawn: Matrix, metric: str, confidence: float) -> Interval:
+    if metric in _ERRORS:
+        return interval_of_error(own[:, 0], drawn, confidence, debiased=_ERRORS[metric])
+    if len(drawn) == 2:
+        return interval_of_part(metric.removeprefix("brier_"), float(own[0, 0]), drawn, confidence)
+    return interval_of(float(own[0, 0]), drawn[0], confidence, "percentile")
+
+
+def _interval_of_difference(own: Matrix, drawn: Matrix, metric: str, confidence: float) -> Interval:
+    """Return the same for the difference to another method; errors less their biases."""
+    if metric not in _ERRORS:
+        return interval_of(float(own[0, 0]), drawn[0], confidence, "percentile")
+    value = float(own[int(_ERRORS[metric]), 0])
+    _, low, high = interval_of(float(own[1, 0]), drawn[1], confidence, "centred")
+    return Interval(value, float(np.minimum(low, value)), float(np.maximum(high, value)))
+
+
+def _with_bounds(intervals: dict[str, Interval]) -> pd.DataFrame:
+    index = pd.Index(list(intervals), name="metric")
+    return pd.DataFrame(list(intervals.values()), index=index, columns=["value", "low", "high"])
 
 
 def _check_methods(y_proba: Any, baseline: str | None) -> dict[str, Any]:

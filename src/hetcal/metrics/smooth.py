@@ -14,7 +14,7 @@ from scipy import sparse
 from hetcal._typing import Matrix, Vector
 from hetcal.data import CalibrationSet
 from hetcal.metrics.marginals import calibration_marginals
-from hetcal.metrics.statistics import Statistic, checked_value
+from hetcal.metrics.statistics import ErrorStatistic, checked_value
 
 _NAME = "smooth_calibration_error"
 _GRID = 2048
@@ -78,7 +78,7 @@ def smooth_calibration_error(
     )
 
 
-def smooth_statistic(items: CalibrationSet, *, kind: str = "top-label") -> Statistic:
+def smooth_statistic(items: CalibrationSet, *, kind: str = "top-label") -> ErrorStatistic:
     """Return :func:`smooth_calibration_error` as a function of item counts."""
     weight = items.weights
     on_grid = [
@@ -86,12 +86,19 @@ def smooth_statistic(items: CalibrationSet, *, kind: str = "top-label") -> Stati
         for score, outcome in calibration_marginals(items, kind, _NAME)
     ]
 
-    def statistic(counts: Matrix) -> Vector:
-        total = weight @ counts
-        errors = [_self_consistent_width((grid @ counts / total).T) for grid in on_grid]
-        return np.mean(errors, axis=0)
+    own = [grid.sum(axis=1)[:, None] / weight.sum() for grid in on_grid]
 
-    return statistic
+    def parts(counts: Matrix) -> Matrix:
+        total = weight @ counts
+        residuals = [grid @ counts / total for grid in on_grid]
+        error = np.mean([_self_consistent_width(drawn.T) for drawn in residuals], axis=0)
+        noise = [
+            _self_consistent_width((drawn - one).T)
+            for drawn, one in zip(residuals, own, strict=True)
+        ]
+        return np.stack([error, error, np.mean(noise, axis=0)])
+
+    return ErrorStatistic(parts)
 
 
 def smooth_error_of_residuals(score: Vector, weight: Vector) -> Callable[[Matrix], Vector]:

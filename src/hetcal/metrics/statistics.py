@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,28 @@ from hetcal.data import CalibrationSet
 # It takes counts of shape (n, B), one column per resample, and gives B values. A column of ones
 # gives the metric itself; nothing is checked, sorted or binned again for a resample.
 Statistic = Callable[[Matrix], Vector]
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorStatistic:
+    """A calibration error as a function of item counts, with what its interval needs.
+
+    Attributes
+    ----------
+    parts : callable
+        From counts (n, B) to three rows: the error; the same less its bias, as far as that can be
+        known; and the noise, the error that the difference between the residuals of a resample and
+        those of the items would have. The error differs from that of the law by no more than noise.
+    debiased : bool
+        Whether the value is the second of them.
+    """
+
+    parts: Callable[[Matrix], Matrix]
+    debiased: bool = False
+
+    def __call__(self, counts: Matrix) -> Vector:
+        """Return the error of each resample."""
+        return self.parts(counts)[int(self.debiased)]
 
 
 def value_of(statistic: Statistic, items: CalibrationSet) -> float:
