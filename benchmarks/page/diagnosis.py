@@ -57,12 +57,9 @@ def shared_table(found: pd.DataFrame) -> str:
 
 _SHORT = 0.03
 _WHY_SHORT = {
-    "bootstrap_ece": "a calibration error that is not debiased lies above that of the law",
-    "bootstrap_parts": "the same bias, in the parts of the Brier score",
-    "hh_error": "the mean is what was found, which is less than there is; rely on `hh_low`",
+    "bootstrap_debiased": "what is taken off for noise is noisy itself, most of all when squared",
     "score": "1.96 standard errors are too few with few groups",
     "cost": "1.96 standard errors are too few with few groups",
-    "class_balance": "few draws",
 }
 
 

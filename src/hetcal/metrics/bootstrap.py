@@ -127,11 +127,17 @@ def bootstrap_interval(
 def interval_of(
     value: float, replicates: Vector, confidence: float, interval: str, *, floor: float = -np.inf
 ) -> Interval:
-    """Return the interval that resampled values give to a value."""
+    """Return the interval that resampled values give to a value.
+
+    ``"both ways"`` turns them round at the value too: what resampling takes off a largest possible
+    value, sampling has taken off as well.
+    """
     if replicates.shape[0] == 0:
         return Interval(value, np.nan, np.nan)
     if interval == "centred":
         replicates = np.maximum(replicates - (replicates.mean() - value), floor)
+    elif interval == "both ways":
+        replicates = np.concatenate([replicates, 2 * value - replicates])
     tail = (1 - confidence) / 2
     low, high = np.quantile(replicates, [tail, 1 - tail])
     return Interval(value, float(low), float(high))
@@ -152,14 +158,18 @@ def interval_of_error(
     debiased : bool
         Which part is the value.
     """
-    error, corrected = float(own[0]), float(own[1])
-    value = corrected if debiased else error
-    _, low, high = interval_of(corrected, drawn[1], confidence, "centred", floor=0.0)
+    value = float(own[int(debiased)])
+    _, low, high = interval_of(float(own[1]), drawn[1], confidence, "centred", floor=0.0)
     if np.isnan(low):
         return Interval(value, low, high)
-    if error <= np.quantile(drawn[2], (1 + confidence) / 2):
+    if may_be_noise(own, drawn, confidence):
         low = 0.0
     return Interval(value, min(low, value), max(high, value))
+
+
+def may_be_noise(own: Vector, drawn: Matrix, confidence: float) -> bool:
+    """Return whether a calibration error is no larger than noise alone makes it."""
+    return bool(own[0] <= np.quantile(drawn[2], (1 + confidence) / 2))
 
 
 def resample_counts(units: Rows, n_bootstrap: int, random_state: int | None) -> Iterator[Matrix]:

@@ -216,6 +216,8 @@ def interval_of_part(name: str, value: float, drawn: Matrix, confidence: float) 
         Resampled parts with the cross-fitted map, and with the other.
     confidence : float
     """
+    if name == "uncertainty":
+        return interval_of(value, drawn[0], confidence, "both ways")
     below, above = (interval_of(value, row, confidence, "percentile") for row in drawn)
     if name in ("refinement", "grouping"):
         below, above = above, below

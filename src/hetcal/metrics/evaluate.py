@@ -18,6 +18,7 @@ from hetcal.metrics.bootstrap import (
     check_confidence,
     interval_of,
     interval_of_error,
+    may_be_noise,
     resample_counts,
 )
 from hetcal.metrics.by_group import table_by_group
@@ -211,8 +212,8 @@ def evaluate(
             difference = _with_bounds(
                 {
                     metric: _interval_of_difference(
-                        own[name][metric] - own[baseline][metric],
-                        drawn[name][metric] - drawn[baseline][metric],
+                        (own[name][metric], own[baseline][metric]),
+                        (drawn[name][metric], drawn[baseline][metric]),
                         metric,
                         confidence,
                     )
@@ -296,12 +297,28 @@ def _interval(own: Matrix, drawn: Matrix, metric: str, confidence: float) -> Int
     return interval_of(float(own[0, 0]), drawn[0], confidence, "percentile")
 
 
-def _interval_of_difference(own: Matrix, drawn: Matrix, metric: str, confidence: float) -> Interval:
-    """Return the same for the difference to another method; errors less their biases."""
+def _interval_of_difference(
+    own: tuple[Matrix, Matrix], drawn: tuple[Matrix, Matrix], metric: str, confidence: float
+) -> Interval:
+    """Return the same for a method minus the baseline.
+
+    Errors are taken less their biases, and as 0 too where noise may have made all of one. Of a part
+    of the Brier score the interval reaches over those of both maps.
+    """
+    values, replicates = own[0] - own[1], drawn[0] - drawn[1]
     if metric not in _ERRORS:
-        return interval_of(float(own[0, 0]), drawn[0], confidence, "percentile")
-    value = float(own[int(_ERRORS[metric]), 0])
-    _, low, high = interval_of(float(own[1, 0]), drawn[1], confidence, "centred")
+        value = float(values[0, 0])
+        each = [interval_of(value, row, confidence, "percentile") for row in replicates]
+        return Interval(value, min(one.low for one in each), max(one.high for one in each))
+    value = float(values[int(_ERRORS[metric]), 0])
+    _, low, high = interval_of(float(values[1, 0]), replicates[1], confidence, "centred")
+    if replicates.any():  # not the baseline itself
+        unsure = [
+            may_be_noise(of[:, 0], of_drawn, confidence)
+            for of, of_drawn in zip(own, drawn, strict=True)
+        ]
+        low -= float(own[0][1, 0]) * unsure[0]
+        high += float(own[1][1, 0]) * unsure[1]
     return Interval(value, float(np.minimum(low, value)), float(np.maximum(high, value)))
 
 

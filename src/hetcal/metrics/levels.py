@@ -124,7 +124,7 @@ LEVELS = {
     ),
     "hh_error": Level(
         0.95,
-        "mean ± 1.96 standard errors of hidden heterogeneity",
+        "what was found of hidden heterogeneity ± 1.96 standard errors; there may be more",
         ("Hidden.standard_error", "HiddenCell.standard_error", "advice hh_local interval"),
     ),
     "average_p": Level(
