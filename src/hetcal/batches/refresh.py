@@ -38,10 +38,10 @@ class Refreshed:
     ----------
     calibrator : calibrator
         A new one; the one before is as it was.
-    n_items : int
-        Calibration items that it holds, or was fitted to.
     n_new : int
-        How many of them are new.
+        How many of its calibration items are new.
+    kept : ndarray of int of shape (n_items,)
+        Which items these are, counted through those of before and the new rows.
     brier_model, brier_before, brier_after : float
         Brier scores of these new ones: as the model states, by the calibrator of before, and by the
         refreshed one, for which each was predicted without its label. The last is None where the
@@ -52,12 +52,17 @@ class Refreshed:
     """
 
     calibrator: Any
-    n_items: int
     n_new: int
+    kept: Rows
     brier_model: float
     brier_before: float
     brier_after: float | None
     gain: Gain | None
+
+    @property
+    def n_items(self) -> int:
+        """Calibration items that it holds, or was fitted to."""
+        return len(self.kept)
 
 
 def refresh(
@@ -105,12 +110,12 @@ def refresh(
 class _Learned(NamedTuple):
     """A refreshed calibrator.
 
-    How many items it knows, which of the new rows are among them, and what it says of each of
-    these without its label.
+    Which items it knows, which of the new rows are among them, and what it says of each of these
+    without its label.
     """
 
     calibrator: Any
-    n_items: int
+    kept: Rows
     rows: Rows
     proba: Matrix
 
@@ -124,7 +129,7 @@ def _extended(model: LoadedModel, new: LaterRows, half_life: Any, window: Any) -
     rows = _rows_after(n_old, aged.rows)
     calibrator.extend_items(items, codes, aged)
     own = calibrator.out_of_sample_proba_[-len(rows) :]
-    return _Learned(calibrator, len(aged.rows), rows, own)
+    return _Learned(calibrator, aged.rows, rows, own)
 
 
 def _fitted_anew(
@@ -143,7 +148,7 @@ def _fitted_anew(
     rows = _rows_after(n_before, aged.rows)
     fitted = fitted_to(model.calibrator, items)
     Q = out_of_sample_proba(fitted, items, seed)[-len(rows) :]
-    return _Learned(fitted, len(aged.rows), rows, Q)
+    return _Learned(fitted, aged.rows, rows, Q)
 
 
 def _to_age(rows: LaterRows) -> Aged:
@@ -201,8 +206,8 @@ def _scored(model: LoadedModel, new: LaterRows, learned: _Learned) -> Refreshed:
         gain = None
     return Refreshed(
         learned.calibrator,
-        learned.n_items,
         len(rows),
+        learned.kept,
         means[0],
         means[1],
         means[2] if known else None,

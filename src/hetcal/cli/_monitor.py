@@ -23,8 +23,8 @@ EXIT_SUPPORT_ALARM, EXIT_LABEL_ALARM = 3, 4
 _TESTS, _REFERENCE = "Tests", "Reference items"
 _GROUPS_SHOWN = 12
 _SUPPORT_ONLY = (
-    "Support alone cannot see items far outside the data. Begin with --calibration TABLE, the "
-    "table of hetcal fit, and their distance is watched too."
+    "Support alone cannot see items far outside the data. Begin with --calibration {tables}, and "
+    "their distance is watched too."
 )
 
 
@@ -40,11 +40,13 @@ def monitor(
         ),
     ] = None,
     calibration: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="TABLE",
-            help="The table of hetcal fit. With it, items far outside the data are seen too. "
-            "Needed once; FILE remembers it, and later runs may name it all the same.",
+            help="The table of hetcal fit, then those of refreshes. With it, items far outside the "
+            "data are seen too. Needed once; FILE remembers it, and later runs may name it all the "
+            "same.",
+            show_default=False,
             rich_help_panel=_REFERENCE,
         ),
     ] = None,
@@ -150,7 +152,7 @@ def monitor(
     """
     from hetcal._exceptions import InputError
 
-    if calibration is not None and held_out is not None:
+    if calibration and held_out is not None:
         raise InputError("Pass --calibration or --held-out, not both.")
     if as_json and metrics is not None:
         raise InputError("Pass --json or --metrics, not both.")
@@ -162,7 +164,7 @@ def monitor(
             raise InputError(f"--html and --history both name {html}. Choose another name for one.")
     with bar(f"Loading {model}", quiet=quiet or as_json or metrics is not None) as say:
         from hetcal.batches.model import load_model
-        from hetcal.cli._monitor_tables import changes_since, watch
+        from hetcal.cli._monitor_tables import changes_since, tables_in_words, watch
         from hetcal.monitor.expected import Expectation
 
         loaded = load_model(model)
@@ -199,13 +201,12 @@ def monitor(
         if html is not None:
             from hetcal.report import MonitorReport
 
-            source, held = calibration or held_out, held_out is not None
-            changes = changes_since(watcher, watched, loaded, source, reading, held_out=held)
+            changes = changes_since(watcher, watched, loaded, calibration, held_out, reading)
             MonitorReport.of(
                 watcher, name=model.stem, expected=performance, changes=changes, notes=notes
             ).to_html(html)
     if len(watcher.scores_) == 1:
-        notes.append(_SUPPORT_ONLY)
+        notes.append(_SUPPORT_ONLY.format(tables=tables_in_words(loaded)))
     if performance is not None and performance.note is not None:
         notes.append(performance.note)
     if as_json or metrics is not None:
@@ -240,14 +241,14 @@ def _alone(history: Path | None, wait: float, say: Any) -> contextlib.AbstractCo
 
 def _started(
     loaded: LoadedModel,
-    calibration: str | None,
+    calibration: list[str] | None,
     held_out: str | None,
     by: str | None,
     settings: dict[str, Any],
     reading: options.Reading,
 ) -> SupportMonitor:
     from hetcal._exceptions import InputError
-    from hetcal.cli._monitor_tables import other_items, reference_items
+    from hetcal.cli._monitor_tables import held_out_items, other_items, own_items
     from hetcal.monitor import SupportMonitor
     from hetcal.monitor.watched import OtherItemsError
 
@@ -258,20 +259,21 @@ def _started(
         )
     kind = "oob" if held_out is None else "split"
     made = SupportMonitor(loaded.calibrator, reference=kind, **settings)
-    source = calibration or held_out
-    if source is None:
+    if held_out is not None:
+        return made.fit(**held_out_items(held_out, loaded, by, reading).arguments())
+    if not calibration:
         return made.fit()
-    X, output, names = reference_items(source, loaded, by, reading, held_out=held_out is not None)
+    items = own_items(calibration, loaded, by, reading)
     try:
-        return made.fit(X, **output, by=names)
+        return made.fit(**items.arguments())
     except OtherItemsError as error:
-        raise other_items(source, len(X)) from error
+        raise other_items(calibration, loaded) from error
 
 
 def _continued(
     history: Path,
     loaded: LoadedModel,
-    calibration: str | None,
+    calibration: list[str] | None,
     held_out: str | None,
     settings: dict[str, Any],
     notes: list[str],
@@ -307,16 +309,16 @@ def _continued(
 def _check_reference(
     history: Path,
     watcher: SupportMonitor,
-    calibration: str | None,
+    calibration: list[str] | None,
     held_out: str | None,
     notes: list[str],
 ) -> None:
     """Let one command line serve the first run and the later ones."""
     from hetcal._exceptions import InputError
 
-    if calibration is None and held_out is None:
+    if not calibration and held_out is None:
         return
-    option = "--held-out" if calibration is None else "--calibration"
+    option = "--calibration" if calibration else "--held-out"
     begun = "--held-out" if watcher.reference == "split" else "--calibration"
     if option != begun or len(watcher.scores_) == 1:
         raise InputError(
