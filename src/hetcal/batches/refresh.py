@@ -21,7 +21,6 @@ from hetcal._typing import Matrix, Rows
 from hetcal._validation import check_labels, warn_column_order
 from hetcal.batches.known_rows import can_extend, refuse_known
 from hetcal.batches.model import LoadedModel
-from hetcal.batches.spans import check_span
 from hetcal.calibration.fitting import fitted_to, out_of_sample_proba
 from hetcal.calibration.forgetting import Aged, Forgetting, check_times, items_to_age
 from hetcal.data import CalibrationSet
@@ -87,15 +86,17 @@ def refresh(
         cannot be extended.
     half_life, window : optional
         How fast old rows are forgotten, as in :meth:`hetcal.SimilarityCalibrator.extend`; in time
-        where the rows have times, with a unit where these are dates.
+        where the rows have times.
     random_state : int, default=0
         Seed of the folds for calibrators without out-of-sample predictions of their own.
     """
-    half_life = check_span("--half-life", half_life, new.times)
-    window = check_span("--window", window, new.times)
+    try:
+        forgetting = Forgetting.check(half_life, window, new.times)
+    except ValueError as error:
+        raise InputError(str(error)) from error
     refuse_known(model, new, old)
     if old:
-        learned = _fitted_anew(model, [*old, new], half_life, window, random_state)
+        learned = _fitted_anew(model, [*old, new], forgetting, random_state)
     elif can_extend(model.calibrator):
         learned = _extended(model, new, half_life, window)
     else:
@@ -133,11 +134,9 @@ def _extended(model: LoadedModel, new: LaterRows, half_life: Any, window: Any) -
 
 
 def _fitted_anew(
-    model: LoadedModel, tables: list[LaterRows], half_life: Any, window: Any, seed: int
+    model: LoadedModel, tables: list[LaterRows], forgetting: Forgetting, seed: int
 ) -> _Learned:
     """Fit to all tables, the oldest first; each makes the rows before it older."""
-    by_time = tables[-1].times is not None
-    forgetting = Forgetting.check(half_life, window, by_time=by_time)
     n_before, aged = 0, _to_age(tables[0])
     for earlier, table in pairwise(tables):
         n_before += earlier.n_items

@@ -112,6 +112,7 @@ def read_later(
     if time is not None:
         times = values_of(frame[time])
         known = np.array([not is_missing(value) for value in times.tolist()], dtype=bool)
+        _refuse_no_time(time, times, known, n_read - len(times) + 1)
         _note_absent(notes, known, "time")
         usable &= known
     if roles.weight is not None:
@@ -161,6 +162,26 @@ def _labels(roles: TableRoles, frame: Any) -> tuple[NDArray, NDArray[np.bool_]]:
             f"from. It has {listed(list(frame.columns))}."
         )
     return found
+
+
+def _refuse_no_time(name: str, times: NDArray, known: NDArray[np.bool_], first_row: int) -> None:
+    """Raise at the first cell that is no time, or not of the kind that most others are."""
+    cells = pd.Series(times[known])
+    if pd.api.types.is_datetime64_any_dtype(cells):
+        return
+    numbers = pd.to_numeric(cells, errors="coerce").notna()
+    if numbers.all():
+        return
+    dates = pd.to_datetime(cells[~numbers], errors="coerce", utc=True, format="ISO8601").notna()
+    dates = dates.reindex(cells.index, fill_value=False)
+    kind, wrong = ("number", ~numbers) if numbers.sum() > dates.sum() else ("date", ~dates)
+    if wrong.any():
+        row = int(np.flatnonzero(known)[wrong.argmax()])
+        raise InputError(
+            f"The column {name!r} of --time expected a {kind} in each row, dates written as "
+            f"2026-01-31; got {str(times[row])!r} in row {first_row + row:,} (counted from 1). "
+            "Correct it, or leave the cell empty and the row is left out."
+        )
 
 
 def _check_present(names: list[str], wanted: Any) -> None:
