@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -206,33 +207,44 @@ def watch(
     table: str,
     *,
     by: str | None,
+    labels_only: bool,
     leave_missing: bool,
     reading: Reading,
     say: Any,
     expectation: Expectation | None = None,
 ) -> Watched:
-    """Let a monitor see the rows of a table."""
-    roles, n_read = loaded.roles, 0
+    """Let a monitor see the rows of a table; of rows that it knows, the labels only."""
+    roles, n_read, n_rows, n_labels = loaded.roles, 0, 0, 0
     expected, newest, apart = None, None, 1
-    unknown = _UnknownLabels()
+    unknown, digest = _UnknownLabels(), hashlib.sha256()
     with open_table(table, **vars(reading)) as source, warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        has_labels = roles.label in source.names
+        if labels_only and not has_labels:
+            raise InputError(
+                f"--labels-only needs the column {roles.label!r} of the labels. The table has "
+                f"{listed(list(source.names))}."
+            )
         for batch in source.batches(_BATCH_ROWS):
             items = roles.items(batch, first_row=n_read + 1, leave_missing=leave_missing)
             rows = items.known
             n_read += len(rows)
-            X = None if items.X is None else items.X[rows]
-            known: dict[str, Any] = {}
-            if roles.label in source.names:
+            if not rows.any():
+                continue
+            X, y = None if items.X is None else items.X[rows], None
+            output = {items.kind: items.output[rows]}
+            if has_labels:
                 texts, labels = roles.class_labels(batch)
                 unknown.count(texts, labels)
-                known["y"] = np.array(labels, dtype=object)[rows]
-            if by is not None:
-                known["by"] = np.array(texts_of(batch, by), dtype=object)[rows]
-            if rows.any():
-                output = {items.kind: items.output[rows]}
-                newest = X, output
-                seen = watcher.update(X, **output, **known)
+                y = np.array(labels, dtype=object)[rows]
+                n_labels += int(pd.notna(y).sum())
+            names = None if by is None else np.array(texts_of(batch, by), dtype=object)[rows]
+            digest.update(_row_hashes(X, output[items.kind]))
+            if labels_only:
+                watcher.update_labels(X, y, **output, by=names)
+            else:
+                newest, n_rows = (X, output), n_rows + int(rows.sum())
+                seen = watcher.update(X, **output, y=y, by=names)
                 if len(seen) >= _ENOUGH_ROWS:
                     scores = (seen[f"p_{name}"] for name in watcher.scores_)
                     apart = max(apart, suggest_dependence(*scores))
@@ -241,18 +253,28 @@ def watch(
                     sums = expectation.sums(Q, int(seen["flag"].sum()))
                     expected = sums if expected is None else expected + sums
             say(f"Watching {table}: {n_read:,} rows", source.done())
-    return Watched(unknown.notes(roles) + _notes_on_order(watcher, apart), expected, newest)
+    notes = unknown.notes(roles) + _notes_on_order(watcher, apart)
+    return Watched(notes, expected, newest, n_rows, n_labels, digest.hexdigest()[:16])
 
 
 class Watched(NamedTuple):
     """What is to be said about the rows of a table.
 
-    Where there is an expectation its sums; features and output of the last batch.
+    Where there is an expectation its sums; features and output of the last batch; how many rows
+    and labels were counted; and by what the rows are known again.
     """
 
     notes: list[str]
     expected: ExpectedSums | None
     newest: tuple[Any, dict[str, Any]] | None
+    n_rows: int
+    n_labels: int
+    digest: str
+
+
+def _row_hashes(X: Any, output: NDArray[np.float64]) -> bytes:
+    parts = [*([] if X is None else [X.reset_index(drop=True)]), pd.DataFrame(output)]
+    return pd.util.hash_pandas_object(pd.concat(parts, axis=1), index=False).to_numpy().tobytes()
 
 
 def changes_since(
