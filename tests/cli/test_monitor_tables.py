@@ -110,7 +110,7 @@ def test_one_command_line_serves_every_run(call, place, tmp_path, capsys):
         assert call(*words, *same) == 0
         facts, _ = said(capsys)
         assert (facts["seen"], facts["rate"]) == (seen, 0.05)
-    assert any("--calibration was not read again" in note for note in facts["notes"])
+    assert any("--calibration makes no new one" in note for note in facts["notes"])
     for more, told in (
         (("--rate", "0.01"), "begun with --rate 0.05; got 0.01"),
         (("--alarm-rate", "0.5"), "begun with --alarm-rate 0.01; got 0.5"),

@@ -266,10 +266,11 @@ def test_wrong_spans_are_told(call, folder, tables, capsys, options, told):
 
 
 def test_a_window_of_one_class_is_told_in_the_words_of_the_table(call, folder, tables, capsys):
-    model, changed = folder / "swc.hetcal", tables / "changed.csv"
-    assert call("refresh", model, changed, "--window", "1") == 1
-    told = " ".join(capsys.readouterr().err.split())
-    assert "would leave 1 calibration item of a single class ('default'). Choose a longer" in told
+    for model, before in (("swc", ()), ("global", ("--calibration", folder / "loans.csv"))):
+        words = (folder / f"{model}.hetcal", tables / "changed.csv", *before, "--window", "1")
+        assert call("refresh", *words) == 1
+        told = " ".join(capsys.readouterr().err.split())
+        assert "leave 1 calibration item of a single class ('default'). Choose a longer" in told
 
 
 @pytest.mark.parametrize(

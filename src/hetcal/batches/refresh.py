@@ -22,7 +22,13 @@ from hetcal._validation import check_labels, warn_column_order
 from hetcal.batches.known_rows import can_extend, refuse_known
 from hetcal.batches.model import LoadedModel
 from hetcal.calibration.fitting import fitted_to, out_of_sample_proba
-from hetcal.calibration.forgetting import Aged, Forgetting, check_times, items_to_age
+from hetcal.calibration.forgetting import (
+    Aged,
+    Forgetting,
+    check_classes_left,
+    check_times,
+    items_to_age,
+)
 from hetcal.data import CalibrationSet
 from hetcal.metrics.gains import Gain
 from hetcal.metrics.scores import brier_losses
@@ -143,6 +149,7 @@ def _fitted_anew(
         joined = forgetting.join(aged, _to_age(table))
         places = np.concatenate([aged.rows, n_before + np.arange(table.n_items)])
         aged = joined._replace(rows=places[joined.rows])
+    check_classes_left(np.concatenate([table.y for table in tables]), aged)
     items = _joined_items(model, tables, aged)
     rows = _rows_after(n_before, aged.rows)
     fitted = fitted_to(model.calibrator, items)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from hetcal._typing import Rows, Vector
 from hetcal._validation.containers import as_vector
@@ -95,6 +96,16 @@ class Forgetting:
 def items_to_age(n_items: int, weight: Vector | None, times: Vector | None) -> Aged:
     """Return items of which all are there."""
     return Aged(np.arange(n_items), weight, times)
+
+
+def check_classes_left(labels: NDArray, aged: Aged) -> None:
+    """Raise where forgetting takes all classes but one; ``labels`` are those of all items."""
+    left = labels[aged.rows]
+    if len(left) < len(labels) and len(np.unique(left)) < 2:
+        raise ValueError(
+            f"Forgetting would leave {len(left)} calibration item{'s' if len(left) > 1 else ''} of "
+            f"a single class ({left.tolist()[0]!r}). Choose a longer window or half-life."
+        )
 
 
 def check_times(times: Any, n_rows: int, known: Vector | None) -> Vector | None:

@@ -39,6 +39,7 @@ from hetcal.calibration.base import STORED, GroupAwareCalibrator
 from hetcal.calibration.forgetting import (
     Aged,
     Forgetting,
+    check_classes_left,
     check_times,
     items_to_age,
 )
@@ -423,13 +424,7 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             items_to_age(len(self.voters_.codes), self.voters_.weight, known),
             items_to_age(len(codes), weight, seen),
         )
-        left = np.unique(np.concatenate([self.voters_.codes, codes])[aged.rows])
-        if len(aged.rows) < len(self.voters_.codes) + len(codes) and len(left) < 2:
-            n_left = f"{len(aged.rows)} calibration item{'s' if len(aged.rows) > 1 else ''}"
-            raise ValueError(
-                f"Forgetting would leave {n_left} of a single class "
-                f"({self.classes_[left].tolist()[0]!r}). Choose a longer window or half-life."
-            )
+        check_classes_left(self.classes_[np.concatenate([self.voters_.codes, codes])], aged)
         return aged
 
     def extend_items(self, items: NewItems, codes: NDArray[np.int64], aged: Aged) -> Self:

@@ -79,7 +79,7 @@ def _check_reference(
             f"{history} was begun without {option} and goes on so. Leave {option} out, or begin "
             "another file."
         )
-    notes.append(f"{history} holds the reference already; {option} was not read again.")
+    notes.append(f"{history} holds the reference already; {option} makes no new one.")
 
 
 def recorded(
