@@ -1,6 +1,7 @@
 """Alarms from labels: how often for nothing, how soon after a change, and how a window does.
 
-    python benchmarks/monitor_labels.py           # three tables, 5 minutes on one core
+    python benchmarks/monitor_labels.py           # four tables, 8 minutes on one core
+    python benchmarks/monitor_labels.py --late    # the last of them, 3 minutes
     python benchmarks/monitor_labels.py --quick   # a tenth of the streams
 
 Streams of labels with two classes and five sub-populations, tested by accuracy, Brier score and
@@ -79,11 +80,15 @@ def started(rng, n_calibration):
     return Streams(streams.by_group | parts)
 
 
-def first_alarm(streams, sample, at_once):
-    """Return the label at which the first alarm comes, to so many, and who raises it."""
+def first_alarm(streams, sample, at_once, start=0):
+    """Return the label at which the first alarm comes, to so many, and who raises it.
+
+    The labels before ``start`` are looked at once.
+    """
     Q, stated, codes, by, _ = sample
-    for end in range(at_once, len(codes) + 1, at_once):
-        rows = slice(end - at_once, end)
+    ends = [*([start] if start else []), *range(start + at_once, len(codes) + 1, at_once)]
+    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+        rows = slice(begin, end)
         members = {g: own for g, own in members_of(stated[rows], by[rows]).items() if own.any()}
         streams, alarms = run_label_tests(
             streams, Alarms([]), (Q[rows], stated[rows]), codes[rows], members, RULE
@@ -178,26 +183,50 @@ def delay_table(n_streams, write):
             delays["exact"].append(first_alarm(exact, sample, 20)[0] - BEFORE)
             delays["window 4.5"].append(first_windowed(sample, 4.5) - BEFORE)
             delays["oracle"].append(oracle_delay(after))
-        cells = [
-            f"{key}: {np.quantile(d, 0.5, method='higher'):.0f} "
-            f"({np.quantile(d, 0.9, method='higher'):.0f})"
-            for key, d in delays.items()
-        ]
         who = max(set(named), key=named.count)
-        write(f"| {name} | {' | '.join(cells)} | named first: {who} |\n")
+        write(f"| {name} | {' | '.join(cells_of(delays))} | named first: {who} |\n")
         sys.stdout.flush()
+
+
+def late_table(n_streams, write):
+    """Print how much longer it takes when the change comes later."""
+    write(f"\nlabels until the alarm by when the change comes, {n_streams} streams\n")
+    for number, name in enumerate(("log-odds of all + 0.5", "log-odds of all + 1")):
+        for before in (0, 1000, 10_000):
+            delays = {"exact": [], "band of 1000 items": []}
+            for s in range(n_streams):
+                rng = np.random.default_rng([20 + number, before, s])
+                for key, n_calibration in (("exact", 0), ("band of 1000 items", 1000)):
+                    streams = started(rng, n_calibration)
+                    sample = joined(draw(rng, before), draw(rng, AFTER, CHANGES[name]))
+                    delays[key].append(first_alarm(streams, sample, 20, before)[0] - before)
+            write(f"| {name} | after {before} | {' | '.join(cells_of(delays))} |\n")
+            sys.stdout.flush()
+
+
+def cells_of(delays):
+    """Return the median and the 90 % quantile of each method."""
+    return [
+        f"{key}: {np.quantile(d, 0.5, method='higher'):.0f} "
+        f"({np.quantile(d, 0.9, method='higher'):.0f})"
+        for key, d in delays.items()
+    ]
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    parser.add_argument("--late", action="store_true", help="the last table only")
+    options = parser.parse_args()
+    quick = options.quick
     warnings.simplefilter("ignore")
     write = sys.stdout.write
-    null_table(100 if quick else 1000, write)
-    fitted_table(2 if quick else 20, 10, write)
-    delay_table(10 if quick else 100, write)
+    if not options.late:
+        null_table(100 if quick else 1000, write)
+        fitted_table(2 if quick else 20, 10, write)
+        delay_table(10 if quick else 100, write)
+    late_table(5 if quick else 50, write)
 
 
 if __name__ == "__main__":

@@ -125,14 +125,15 @@ def test_what_is_asked_for_wrongly_is_told_and_changes_nothing(data):
     calibrator = fitted(data)
     before = said(calibrator, new)
     wrong = [
-        ({"half_life": 0}, "half_life must be above 0, in rows; got 0"),
-        ({"window": "30 days"}, "window must be above 0, in rows; got '30 days'"),
+        ({"half_life": 0}, r"half-life must be a number of rows above 0 \(.*\); got 0"),
+        ({"window": "30 days"}, "a duration needs the times of the rows.*got '30 days'"),
+        ({"window": "30 days", "times": range(M)}, "in the unit of the times.*got '30 days'"),
         ({"half_life": 30, "times": DAYS}, "with its unit, such as '30 days'.*got 30"),
         ({"window": "30", "times": DAYS}, "with its unit, such as '30 days'.*got '30'"),
-        ({"window": "soon", "times": DAYS}, "a duration such as '30 days'.*got 'soon'"),
+        ({"window": "soon", "times": DAYS}, "such as '30 days'.*got 'soon'"),
         ({"times": DAYS[:-1]}, r"one date or finite number per row of X \(40\); got 39"),
         ({"times": [None] * M}, "0 of them known"),
-        ({"window": 1}, "leave 1 calibration items of a single class"),
+        ({"window": 1}, r"leave 1 calibration item of a single class \([01]\)"),
     ]
     for options, told in wrong:
         with pytest.raises(ValueError, match=told):

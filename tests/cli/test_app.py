@@ -197,3 +197,21 @@ def raising(error: BaseException):
         raise error
 
     return replacement
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("monitor", "swc.hetcal", "loans.csv", "--html", "-"),
+        ("monitor", "swc.hetcal", "loans.csv", "--history", "-"),
+        ("refresh", "swc.hetcal", "loans.csv", "-o", "-"),
+        ("fit", "loans.csv", "--label", "outcome", "--proba", "p_*", "-o", "-"),
+        ("diagnose", "loans.csv", "--label", "outcome", "--proba", "p_*", "-o", "-"),
+    ],
+)
+def test_no_file_is_named_after_standard_output(folder, tmp_path, monkeypatch, capsys, words):
+    monkeypatch.chdir(tmp_path)
+    files = {"swc.hetcal", "loans.csv"}
+    assert call(*(str(folder / word) if word in files else word for word in words)) == 2
+    assert "'-' is standard output, where this cannot be written" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

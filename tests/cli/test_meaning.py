@@ -89,6 +89,11 @@ def test_with_three_classes_every_command_is_about_being_right(call, place, tmp_
     assert {"q_wrong", "q_right"} <= set(written.columns)
     assert "predicted_class" not in written.columns
     np.testing.assert_allclose(written["q_wrong"] + written["q_right"], 1)
+    crossed = (written["q_right"] > 0.5) != (written["sure"] > 0.5)
+    flags = written["flags"].fillna("")
+    np.testing.assert_array_equal(flags.str.contains("crosses_half"), crossed)
+    assert crossed.any()
+    assert not flags.str.contains("label_changed").any()
     capsys.readouterr()
     assert call("monitor", out, table, "--calibration", table) == 0
     shown = capsys.readouterr().out

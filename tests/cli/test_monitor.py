@@ -77,6 +77,54 @@ def test_labels_are_compared_where_they_are(call, folder, tables, loans, capsys)
     assert json.loads(capsys.readouterr().out)["labels"]["n"] == len(loans)
 
 
+def test_labels_that_come_later_count_no_rows(call, folder, tables, loans, capsys):
+    model, past = folder / "swc.hetcal", tables / "h.hetcal"
+    later = loans.drop(columns="opened")
+    later.drop(columns="outcome").to_csv(tables / "rows.csv", index=False)
+    later.to_csv(tables / "labels.csv", index=False)
+    words = ("--history", past, "--json")
+    told = []
+    for table, more in (("rows", ()), ("labels", ["--labels-only"]), ("labels", ["--labels-only"])):
+        assert call("monitor", model, tables / f"{table}.csv", *words, *more) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert [facts["seen"] for facts in told] == [150, 150, 150]
+    assert [facts["labels"]["n"] for facts in told] == [0, 150, 300]
+    twice = [[note for note in facts["notes"] if "count twice" in note] for facts in told]
+    assert [len(notes) for notes in twice] == [0, 0, 1]
+    assert f"holds labels that {past} has counted before" in twice[2][0]
+    assert call("monitor", model, tables / "rows.csv", *words) == 0
+    assert "rows.csv holds rows that" in " ".join(capsys.readouterr().out.split())
+    assert call("monitor", model, tables / "rows.csv", "--labels-only") == 2
+    assert "--labels-only needs the column 'outcome'" in capsys.readouterr().err
+    assert call("monitor", model, tables / "labels.csv", "--labels-only") == 0
+    assert "150 labels now, 0 items in all" in capsys.readouterr().out
+
+
+def test_a_table_without_rows_counts_nothing(call, folder, tables, capsys):
+    make_new(3, 1).head(0).to_csv(tables / "none.csv", index=False)
+    words = ("monitor", folder / "swc.hetcal", tables / "none.csv", "--history", tables / "h")
+    for _ in range(2):
+        assert call(*words) == 0
+        assert "0 items now, 0 items in all" in capsys.readouterr().out
+
+
+def test_what_has_changed_is_said_while_there_is_an_alarm(call, folder, tables, capsys):
+    more = ("--calibration", folder / "loans.csv")
+    rows = make_new(200, 2, age=400)
+    rows["p_default"] = rows["p_default"] / 3
+    rows["p_paid back"] = 1 - rows["p_default"]
+    rows.to_csv(tables / "sure.csv", index=False)
+    assert call("monitor", folder / "swc.hetcal", tables / "sure.csv", *more) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "What has changed most: age (median 4" in shown
+    assert "100% of the rows hold values never seen before" in shown
+    assert "paid back is the most probable class of 100% of the rows, " in shown
+    assert call("monitor", folder / "swc.hetcal", tables / "sure.csv", *more, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["changes"][0]["feature"] == "age"
+    assert call("monitor", folder / "swc.hetcal", tables / "quiet.csv", *more) == 0
+    assert "What has changed" not in capsys.readouterr().out
+
+
 def test_an_alarm_that_the_order_of_rows_explains_says_so(call, folder, tables, capsys):
     rows = make_new(400, 1).sort_values("age")
     rows.to_csv(tables / "sorted.csv", index=False)

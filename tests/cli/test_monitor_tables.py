@@ -110,7 +110,7 @@ def test_one_command_line_serves_every_run(call, place, tmp_path, capsys):
         assert call(*words, *same) == 0
         facts, _ = said(capsys)
         assert (facts["seen"], facts["rate"]) == (seen, 0.05)
-    assert any("--calibration was not read again" in note for note in facts["notes"])
+    assert any("--calibration makes no new one" in note for note in facts["notes"])
     for more, told in (
         (("--rate", "0.01"), "begun with --rate 0.05; got 0.01"),
         (("--alarm-rate", "0.5"), "begun with --alarm-rate 0.01; got 0.5"),
@@ -207,10 +207,138 @@ def test_an_extended_history_goes_on(call, place, tmp_path, capsys):
     assert call("monitor", tmp_path / "m2.hetcal", *words) == 0
     facts, _ = said(capsys)
     assert facts["seen"] == 180
-    assert not facts["notes"]
+    assert not any("extended in Python" in note for note in facts["notes"])
     platt = ("--method", "platt", "-o", tmp_path / "platt.hetcal")
     assert call("fit", place / "cal.csv", *FIT[:4], *platt, "--quiet") == 0
     for other in (place / "few.hetcal", tmp_path / "platt.hetcal"):
         capsys.readouterr()
         assert call("monitor", other, *words) == 2
         assert "another calibrator" in said(capsys)[1]
+
+
+@pytest.fixture(scope="module")
+def later(tmp_path_factory):
+    """Return a folder with tables of three months, in which rows come by the hour."""
+    place = tmp_path_factory.mktemp("later")
+    for seed, name in enumerate(("jan", "feb", "mar")):
+        rows = make_rows(100, 10 + seed)
+        hours = pd.date_range(f"2026-0{seed + 1}-01", periods=100, freq="h")
+        rows["seen"] = np.random.default_rng(seed).permutation(hours.strftime("%Y-%m-%dT%H:%M"))
+        rows["shop"] = np.where(np.arange(100) % 3, "north", "south")
+        rows.loc[5, "y"] = None
+        rows.to_csv(place / f"{name}.csv", index=False)
+    make_rows(60, 1).assign(shop="north").to_csv(place / "new.csv", index=False)
+    return place
+
+
+def features_of(path, keep) -> np.ndarray:
+    return pd.read_csv(path).dropna()[["a", "b"]].to_numpy()[keep]
+
+
+def watched_items(monkeypatch) -> list:
+    """Return a list that gets the features and names that monitors are fitted to."""
+    seen, fit = [], hetcal.SupportMonitor.fit
+
+    def noted(self, X=None, **more):
+        seen.append((np.asarray(X), more.get("by")))
+        return fit(self, X, **more)
+
+    monkeypatch.setattr(hetcal.SupportMonitor, "fit", noted)
+    return seen
+
+
+def refreshed_model(call, capsys, later, *options, by_tables=False):
+    """Fit to January, then refresh by February and by March."""
+    model, tables = later / "model.hetcal", []
+    roles = ("--drop", "seen,shop", "--method", "swc", "-q", "--overwrite")
+    assert call("fit", later / "jan.csv", *FIT[:4], *roles, "-o", model) == 0
+    for name in ("jan", "feb"):
+        tables += ["--calibration", later / f"{name}.csv"]
+        newer = later / ("feb.csv" if name == "jan" else "mar.csv")
+        before = tables if by_tables else ()
+        words = (model, newer, *options, *before, "-o", model, "--overwrite", "-q")
+        assert call("refresh", *words) == 0
+    capsys.readouterr()
+    return model
+
+
+def calibration(place, *names):
+    return [word for name in names for word in ("--calibration", place / f"{name}.csv")]
+
+
+@pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
+@pytest.mark.parametrize("by_tables", [False, True])
+def test_a_refreshed_model_is_watched_by_the_rows_of_its_window(
+    call, later, monkeypatch, capsys, by_tables
+):
+    model = refreshed_model(call, capsys, later, "--window", "120", by_tables=by_tables)
+    seen = watched_items(monkeypatch)
+    words = ("monitor", model, later / "new.csv")
+    assert call(*words, "--json") == 0
+    assert any("--calibration feb.csv --calibration mar.csv" in n for n in said(capsys)[0]["notes"])
+    window = [features_of(later / "feb.csv", slice(-21, None)), features_of(later / "mar.csv", ...)]
+    page = ("--html", model.with_suffix(".html"))
+    for names in (("feb", "mar"), ("jan", "feb", "mar")):
+        assert call(*words, *calibration(later, *names), *page, "--by", "shop", "--json") == 0
+        assert said(capsys)[0]["scores"] == ["support", "distance"]
+        X, by = seen[-1]
+        np.testing.assert_array_equal(X, np.vstack(window))
+        assert by.tolist()[:4] == ["north", "north", "south", "north"]
+    for names, told in (
+        (("mar", "feb"), "mar.csv does not hold the rows of feb.csv"),
+        (("mar",), "does not hold the 120 items"),
+        (("jan", "jan", "feb", "mar"), "does not hold the 120 items"),
+    ):
+        assert call(*words, *calibration(later, *names)) == 2
+        err = said(capsys)[1]
+        assert told in err
+        assert "Pass --calibration feb.csv --calibration mar.csv as it was" in err
+
+
+@pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
+def test_rows_of_a_window_of_time_are_found_wherever_they_stand(
+    call, place, later, monkeypatch, capsys
+):
+    model = refreshed_model(call, capsys, later, "--time", "seen", "--window", "30 days")
+    seen = watched_items(monkeypatch)
+    names = calibration(later, "feb", "mar")
+    assert call("monitor", model, place / "new.csv", *names, "--quiet") == 0
+    times = pd.concat([pd.read_csv(later / f"{n}.csv").dropna() for n in ("feb", "mar")])
+    when = pd.to_datetime(times["seen"])
+    stays = (when.max() - when < pd.Timedelta("30 days")).to_numpy()
+    assert 110 < stays.sum() < 190
+    np.testing.assert_array_equal(seen[-1][0], times[["a", "b"]].to_numpy()[stays])
+
+
+@pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
+def test_what_a_file_says_about_its_tables_is_checked(call, place, later, tmp_path, capsys):
+    model = refreshed_model(call, capsys, later)
+    bad, metadata = tmp_path / "bad.hetcal", describe(model)["metadata"]
+    assert [table["source"] for table in metadata["items"]] == ["jan.csv", "feb.csv", "mar.csv"]
+    for change in (
+        {"runs": [[0, 10**15]]},
+        {"runs": [[50, 99], [0, 50]]},
+        {"runs": 7},
+        {"max_rows": "all"},
+        {"more": 1},
+    ):
+        first = metadata["items"][0] | change
+        changed = metadata | {"items": [first, *metadata["items"][1:]]}
+        hetcal.save(hetcal.load(model), bad, metadata=changed)
+        words = ("monitor", bad, place / "new.csv", *calibration(later, "jan", "feb", "mar"))
+        assert call(*words) == 1
+        assert "is not what hetcal refresh writes" in said(capsys)[1]
+        bad.unlink()
+
+
+def test_rows_of_weight_0_are_no_items_of_a_hybrid(call, place, tmp_path, capsys):
+    rows = pd.read_csv(place / "cal.csv").drop(columns="who").dropna()
+    rows["w"] = np.where(np.arange(len(rows)) % 10, 1.0, 0.0)
+    rows.to_csv(tmp_path / "cal.csv", index=False)
+    model = tmp_path / "hybrid.hetcal"
+    roles = ("--weight", "w", "--method", "hybrid", "--quiet", "-o", model)
+    assert call("fit", tmp_path / "cal.csv", *FIT[:4], *roles) == 0
+    words = ("monitor", model, place / "new.csv", "--calibration", tmp_path / "cal.csv", "--json")
+    capsys.readouterr()
+    assert call(*words) == 0
+    assert said(capsys)[0]["scores"] == ["support", "distance"]

@@ -248,20 +248,53 @@ def test_of_a_large_table_the_last_rows_are_taken(refreshed):
     [
         (
             ["--time", "opened", "--half-life", "30"],
-            "--half-life expected a duration with its unit",
+            "The half-life must be a duration with its unit",
         ),
         (["--time", "opened", "--window", "-1 days"], "such as '30 days', since the times are"),
         (
             ["--time", "loan_id", "--window", "soon"],
-            "--window expected a number above 0 in the unit",
+            "The window must be a number above 0 in the unit",
         ),
-        (["--window", "0"], "--window expected a number of rows above 0"),
-        (["--window", "30 days"], "(durations need --time COLUMN); got '30 days'"),
+        (["--time", "loan_id", "--window", "30 days"], "since these are numbers; got '30 days'"),
+        (["--window", "0"], "The window must be a number of rows above 0"),
+        (["--window", "30 days"], "(a duration needs the times of the rows); got '30 days'"),
     ],
 )
 def test_wrong_spans_are_told(call, folder, tables, capsys, options, told):
     assert call("refresh", folder / "swc.hetcal", tables / "changed.csv", *options) == 2
     assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_window_of_one_class_is_told_in_the_words_of_the_table(call, folder, tables, capsys):
+    for model, before in (("swc", ()), ("global", ("--calibration", folder / "loans.csv"))):
+        words = (folder / f"{model}.hetcal", tables / "changed.csv", *before, "--window", "1")
+        assert call("refresh", *words) == 1
+        told = " ".join(capsys.readouterr().err.split())
+        assert "leave 1 calibration item of a single class ('default'). Choose a longer" in told
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ({4: "soon"}, "'opened' of --time expected a date in each row"),
+        ({4: "12"}, "got '12' in row 5"),
+        ({i: str(i) for i in range(120)} | {7: "2024-01-01"}, "a number in each row"),
+    ],
+)
+def test_a_cell_that_is_no_time_is_named(call, folder, tables, tmp_path, capsys, cells, told):
+    rows = pd.read_csv(tables / "same.csv")
+    rows["opened"] = [cells.get(i, text) for i, text in enumerate(rows["opened"])]
+    rows.to_csv(tmp_path / "bad.csv", index=False)
+    words = ("--time", "opened", "--half-life", "30 days")
+    assert call("refresh", folder / "swc.hetcal", tmp_path / "bad.csv", *words) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_times_of_a_parquet_table(refreshed, tables, tmp_path):
+    rows = pd.read_csv(tables / "same.csv", parse_dates=["opened"])
+    rows.to_parquet(tmp_path / "same.parquet")
+    words = ("--time", "opened", "--window", "59.5 days")
+    assert refreshed(*words, table=tmp_path / "same.parquet")["items"] == 60
 
 
 def test_a_number_is_in_the_unit_of_a_column_of_numbers(refreshed):

@@ -286,7 +286,7 @@ def test_an_extend_of_a_monitor_that_fails_leaves_its_calibrator_too(data, watch
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("hetcal.monitor.monitor.start_streams", fail)
+    monkeypatch.setattr("hetcal.monitor.fitted.start_streams", fail)
     for _ in range(2):
         with pytest.raises(MemoryError):
             monitor.extend(data.new.X[:9], data.new.y[:9], y_proba=data.new.y_proba[:9])

@@ -28,6 +28,7 @@ FLAGS = (
     "unknown_category",
     "missing_features",
     "label_changed",
+    "crosses_half",
 )
 
 
@@ -230,11 +231,13 @@ class Additions:
 
     def _flags(self, items: Items, top: NDArray[np.int64], support: Any) -> NDArray:
         known = items.known
+        # Where the probability of being right is calibrated, the predicted class stays.
+        changed = "crosses_half" if self._roles.being_right else "label_changed"
         marks = {
             "no_probability": ~known,
             "unknown_category": items.unknown_category,
             "missing_features": items.missing_features,
-            "label_changed": known & (top != items.output.argmax(axis=1)),
+            changed: known & (top != items.output.argmax(axis=1)),
         }
         if support is not None and self._low_support is not None:
             marks["low_support"] = known & (support < self._low_support)

@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A calibrator, the roles of its table's columns, and the record of its fit."""
+    """A calibrator, the roles of its table's columns, and what its file says about itself."""
 
     calibrator: Any
     roles: TableRoles
-    record: dict[str, Any]
+    metadata: dict[str, Any]
     facts: dict[str, Any]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What ``hetcal fit`` wrote down."""
+        return self.metadata["fit"]
 
     @property
     def has_support(self) -> bool:
@@ -57,7 +62,7 @@ def load_model(path: Path) -> LoadedModel:
             f"{path.name}: what it says about the columns of its table is not what hetcal fit "
             "writes. Make it again with hetcal fit."
         ) from error
-    return LoadedModel(load(path), roles, metadata["fit"], described["calibrator"])
+    return LoadedModel(load(path), roles, metadata, described["calibrator"])
 
 
 def describe_file(path: Path, describe: Any) -> dict[str, Any]:

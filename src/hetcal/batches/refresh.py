@@ -21,9 +21,14 @@ from hetcal._typing import Matrix, Rows
 from hetcal._validation import check_labels, warn_column_order
 from hetcal.batches.known_rows import can_extend, refuse_known
 from hetcal.batches.model import LoadedModel
-from hetcal.batches.spans import check_span
 from hetcal.calibration.fitting import fitted_to, out_of_sample_proba
-from hetcal.calibration.forgetting import Aged, Forgetting, check_times, items_to_age
+from hetcal.calibration.forgetting import (
+    Aged,
+    Forgetting,
+    check_classes_left,
+    check_times,
+    items_to_age,
+)
 from hetcal.data import CalibrationSet
 from hetcal.metrics.gains import Gain
 from hetcal.metrics.scores import brier_losses
@@ -38,10 +43,10 @@ class Refreshed:
     ----------
     calibrator : calibrator
         A new one; the one before is as it was.
-    n_items : int
-        Calibration items that it holds, or was fitted to.
     n_new : int
-        How many of them are new.
+        How many of its calibration items are new.
+    kept : ndarray of int of shape (n_items,)
+        Which items these are, counted through those of before and the new rows.
     brier_model, brier_before, brier_after : float
         Brier scores of these new ones: as the model states, by the calibrator of before, and by the
         refreshed one, for which each was predicted without its label. The last is None where the
@@ -52,12 +57,17 @@ class Refreshed:
     """
 
     calibrator: Any
-    n_items: int
     n_new: int
+    kept: Rows
     brier_model: float
     brier_before: float
     brier_after: float | None
     gain: Gain | None
+
+    @property
+    def n_items(self) -> int:
+        """Calibration items that it holds, or was fitted to."""
+        return len(self.kept)
 
 
 def refresh(
@@ -82,15 +92,17 @@ def refresh(
         cannot be extended.
     half_life, window : optional
         How fast old rows are forgotten, as in :meth:`hetcal.SimilarityCalibrator.extend`; in time
-        where the rows have times, with a unit where these are dates.
+        where the rows have times.
     random_state : int, default=0
         Seed of the folds for calibrators without out-of-sample predictions of their own.
     """
-    half_life = check_span("--half-life", half_life, new.times)
-    window = check_span("--window", window, new.times)
+    try:
+        forgetting = Forgetting.check(half_life, window, new.times)
+    except ValueError as error:
+        raise InputError(str(error)) from error
     refuse_known(model, new, old)
     if old:
-        learned = _fitted_anew(model, [*old, new], half_life, window, random_state)
+        learned = _fitted_anew(model, [*old, new], forgetting, random_state)
     elif can_extend(model.calibrator):
         learned = _extended(model, new, half_life, window)
     else:
@@ -105,12 +117,12 @@ def refresh(
 class _Learned(NamedTuple):
     """A refreshed calibrator.
 
-    How many items it knows, which of the new rows are among them, and what it says of each of
-    these without its label.
+    Which items it knows, which of the new rows are among them, and what it says of each of these
+    without its label.
     """
 
     calibrator: Any
-    n_items: int
+    kept: Rows
     rows: Rows
     proba: Matrix
 
@@ -124,26 +136,25 @@ def _extended(model: LoadedModel, new: LaterRows, half_life: Any, window: Any) -
     rows = _rows_after(n_old, aged.rows)
     calibrator.extend_items(items, codes, aged)
     own = calibrator.out_of_sample_proba_[-len(rows) :]
-    return _Learned(calibrator, len(aged.rows), rows, own)
+    return _Learned(calibrator, aged.rows, rows, own)
 
 
 def _fitted_anew(
-    model: LoadedModel, tables: list[LaterRows], half_life: Any, window: Any, seed: int
+    model: LoadedModel, tables: list[LaterRows], forgetting: Forgetting, seed: int
 ) -> _Learned:
     """Fit to all tables, the oldest first; each makes the rows before it older."""
-    by_time = tables[-1].times is not None
-    forgetting = Forgetting.check(half_life, window, by_time=by_time)
     n_before, aged = 0, _to_age(tables[0])
     for earlier, table in pairwise(tables):
         n_before += earlier.n_items
         joined = forgetting.join(aged, _to_age(table))
         places = np.concatenate([aged.rows, n_before + np.arange(table.n_items)])
         aged = joined._replace(rows=places[joined.rows])
+    check_classes_left(np.concatenate([table.y for table in tables]), aged)
     items = _joined_items(model, tables, aged)
     rows = _rows_after(n_before, aged.rows)
     fitted = fitted_to(model.calibrator, items)
     Q = out_of_sample_proba(fitted, items, seed)[-len(rows) :]
-    return _Learned(fitted, len(aged.rows), rows, Q)
+    return _Learned(fitted, aged.rows, rows, Q)
 
 
 def _to_age(rows: LaterRows) -> Aged:
@@ -201,8 +212,8 @@ def _scored(model: LoadedModel, new: LaterRows, learned: _Learned) -> Refreshed:
         gain = None
     return Refreshed(
         learned.calibrator,
-        learned.n_items,
         len(rows),
+        learned.kept,
         means[0],
         means[1],
         means[2] if known else None,

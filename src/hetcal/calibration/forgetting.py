@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from hetcal._typing import Rows, Vector
 from hetcal._validation.containers import as_vector
@@ -46,21 +47,29 @@ class Forgetting:
     window: float | None = None
 
     @classmethod
-    def check(
-        cls, half_life: Any, window: Any, *, by_time: bool, by_date: bool = False
-    ) -> Forgetting:
+    def check(cls, half_life: Any, window: Any, times: Any) -> Forgetting:
         """Return what was asked for as numbers (durations as seconds), or say what is wrong.
 
-        Where times are dates, a number without a unit may mean anything.
+        Parameters
+        ----------
+        half_life, window : number, duration, text of either, or None
+        times : array-like of shape (n,) or None
+            When the new items were seen: dates ask for durations, and numbers, whose unit is not
+            known, for numbers. None: rows are counted.
         """
-        spans = {"half_life": half_life, "window": window}
+        dates = times is not None and are_dates(times)
+        if times is None:
+            expected = "a number of rows above 0 (a duration needs the times of the rows)"
+        elif dates:
+            expected = "a duration with its unit, such as '30 days', since the times are dates"
+        else:
+            expected = "a number above 0 in the unit of the times, since these are numbers"
+        read = _as_seconds if dates else _as_number
+        spans = {"half-life": half_life, "window": window}
         for name, span in spans.items():
-            if by_date and span is not None and not np.isnan(as_plain_number(span)):
-                raise ValueError(
-                    f"{name} must be a duration with its unit, such as '30 days', since times are "
-                    f"dates; got {span!r}."
-                )
-        return cls(**{name: _check_span(name, span, by_time) for name, span in spans.items()})
+            if span is not None and not 0 < read(span) < np.inf:
+                raise ValueError(f"The {name} must be {expected}; got {span!r}.")
+        return cls(*(None if span is None else read(span) for span in spans.values()))
 
     def join(self, old: Aged, new: Aged) -> Aged:
         """Return old items followed by new ones, the old as of the moment of the newest.
@@ -87,6 +96,16 @@ class Forgetting:
 def items_to_age(n_items: int, weight: Vector | None, times: Vector | None) -> Aged:
     """Return items of which all are there."""
     return Aged(np.arange(n_items), weight, times)
+
+
+def check_classes_left(labels: NDArray, aged: Aged) -> None:
+    """Raise where forgetting takes all classes but one; ``labels`` are those of all items."""
+    left = labels[aged.rows]
+    if len(left) < len(labels) and len(np.unique(left)) < 2:
+        raise ValueError(
+            f"Forgetting would leave {len(left)} calibration item{'s' if len(left) > 1 else ''} of "
+            f"a single class ({left.tolist()[0]!r}). Choose a longer window or half-life."
+        )
 
 
 def check_times(times: Any, n_rows: int, known: Vector | None) -> Vector | None:
@@ -129,7 +148,7 @@ def are_dates(times: Any) -> bool:
     return bool((numbers.isna() & values.notna()).any())
 
 
-def as_plain_number(span: Any) -> float:
+def _as_number(span: Any) -> float:
     """Return a number, or text of one; NaN for a duration and whatever else it is."""
     try:
         return np.nan if isinstance(span, timedelta | np.timedelta64) else float(span)
@@ -137,19 +156,14 @@ def as_plain_number(span: Any) -> float:
         return np.nan
 
 
-def _check_span(name: str, span: Any, by_time: bool) -> float | None:
-    if span is None:
-        return None
+def _as_seconds(span: Any) -> float:
+    """Return a duration in seconds; NaN for a number without a unit and whatever else it is."""
+    if not np.isnan(_as_number(span)):
+        return np.nan
     try:
-        if by_time and np.isnan(as_plain_number(span)):
-            span = pd.Timedelta(span).total_seconds()
-        number = float(span)
+        return float(pd.Timedelta(span).total_seconds())
     except (TypeError, ValueError):
-        number = np.nan
-    if not 0 < number < np.inf:
-        unit = "a duration such as '30 days', or in the unit of times" if by_time else "in rows"
-        raise ValueError(f"{name} must be above 0, {unit}; got {span!r}.")
-    return number
+        return np.nan
 
 
 def _joined_weights(old: Aged, new: Aged) -> Vector | None:

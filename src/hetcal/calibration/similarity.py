@@ -39,7 +39,7 @@ from hetcal.calibration.base import STORED, GroupAwareCalibrator
 from hetcal.calibration.forgetting import (
     Aged,
     Forgetting,
-    are_dates,
+    check_classes_left,
     check_times,
     items_to_age,
 )
@@ -388,9 +388,9 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             When each of them was seen: dates or numbers. Items of before that have no time, such
             as those of :meth:`fit`, count as seen when the first that has one was.
         half_life : float or duration, optional
-            After so many rows (with ``times``: so much time, such as ``"30 days"``) an item counts
-            half. Items of :meth:`fit` begin to lose weight with the first that is added. After 30
-            half-lives an item is dropped.
+            After so many rows (with dates as ``times``: so much time, such as ``"30 days"``; with
+            numbers: in their unit) an item counts half. Items of :meth:`fit` begin to lose weight
+            with the first that is added. After 30 half-lives an item is dropped.
         window : float or duration, optional
             Only so many of the newest rows stay (with ``times``: items of so much time).
 
@@ -420,19 +420,11 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         """Return what stays of the calibration items, and of more of them, once these are added."""
         known = getattr(self, "times_", None)  # files did not always have it
         seen = check_times(times, len(codes), known)
-        by_time = seen is not None
-        by_date = by_time and are_dates(times)
-        forgetting = Forgetting.check(half_life, window, by_time=by_time, by_date=by_date)
-        aged = forgetting.join(
+        aged = Forgetting.check(half_life, window, times).join(
             items_to_age(len(self.voters_.codes), self.voters_.weight, known),
             items_to_age(len(codes), weight, seen),
         )
-        left = np.unique(np.concatenate([self.voters_.codes, codes])[aged.rows])
-        if len(aged.rows) < len(self.voters_.codes) + len(codes) and len(left) < 2:
-            raise ValueError(
-                f"extend would leave {len(aged.rows)} calibration items of a single class "
-                f"({self.classes_[left][0]!r}). Pass a longer window or half_life."
-            )
+        check_classes_left(self.classes_[np.concatenate([self.voters_.codes, codes])], aged)
         return aged
 
     def extend_items(self, items: NewItems, codes: NDArray[np.int64], aged: Aged) -> Self:

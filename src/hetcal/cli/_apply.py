@@ -122,7 +122,8 @@ def apply(
     """Add calibrated probabilities to a table, as many rows out as in and in the same order.
 
     Adds q_<class>, predicted_class, support and effective_size (where the method has them), and
-    flags: low_support, unknown_category, missing_features, label_changed, no_probability.
+    flags: low_support, unknown_category, missing_features, label_changed, crosses_half,
+    no_probability.
 
     Example: hetcal apply loans.hetcal new.csv -o calibrated.csv
     """

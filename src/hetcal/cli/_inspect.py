@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 8
 _NAME_WIDTH = 30
-_TOLD = ("fit", "table", "refreshes")
+_TOLD = ("fit", "table", "refreshes", "items")
 
 
 def inspect(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from pathlib import Path
@@ -16,15 +15,18 @@ from hetcal.cli._monitor_metrics import MetricsFormat, metrics_text
 from hetcal.cli._working import bar, tell
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hetcal.batches.model import LoadedModel
+    from hetcal.cli._monitor_tables import Watched
     from hetcal.monitor import ExpectedPerformance, SupportMonitor
 
 EXIT_SUPPORT_ALARM, EXIT_LABEL_ALARM = 3, 4
 _TESTS, _REFERENCE = "Tests", "Reference items"
 _GROUPS_SHOWN = 12
 _SUPPORT_ONLY = (
-    "Support alone cannot see items far outside the data. Begin with --calibration TABLE, the "
-    "table of hetcal fit, and their distance is watched too."
+    "Support alone cannot see items far outside the data. Begin with --calibration {tables}, and "
+    "their distance is watched too."
 )
 
 
@@ -40,11 +42,13 @@ def monitor(
         ),
     ] = None,
     calibration: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="TABLE",
-            help="The table of hetcal fit. With it, items far outside the data are seen too. "
-            "Needed once; FILE remembers it, and later runs may name it all the same.",
+            help="The table of hetcal fit, then those of refreshes. With it, items far outside the "
+            "data are seen too. Needed once; FILE remembers it, and later runs may name it all the "
+            "same.",
+            show_default=False,
             rich_help_panel=_REFERENCE,
         ),
     ] = None,
@@ -103,6 +107,12 @@ def monitor(
         bool,
         options.flag("--reset", "Start the tests anew first; counts and history stay."),
     ] = False,
+    labels_only: Annotated[
+        bool,
+        options.flag(
+            "--labels-only", "The rows were counted before; now their labels are known too."
+        ),
+    ] = False,
     expected: options.Expected = False,
     leave_missing: Annotated[
         bool,
@@ -150,10 +160,12 @@ def monitor(
     """
     from hetcal._exceptions import InputError
 
-    if calibration is not None and held_out is not None:
+    if calibration and held_out is not None:
         raise InputError("Pass --calibration or --held-out, not both.")
     if as_json and metrics is not None:
         raise InputError("Pass --json or --metrics, not both.")
+    if labels_only and expected:
+        raise InputError("Pass --labels-only or --expected, not both: labels need no forecast.")
     if html is not None:
         from hetcal.tables.writing import check_page_target
 
@@ -162,27 +174,28 @@ def monitor(
             raise InputError(f"--html and --history both name {html}. Choose another name for one.")
     with bar(f"Loading {model}", quiet=quiet or as_json or metrics is not None) as say:
         from hetcal.batches.model import load_model
-        from hetcal.cli._monitor_tables import changes_since, watch
+        from hetcal.cli._monitor_history import alone, continued, recorded
+        from hetcal.cli._monitor_tables import changes_since, tables_in_words, watch
         from hetcal.monitor.expected import Expectation
 
         loaded = load_model(model)
         settings = {"rate": rate, "alarm_rate": alarm_rate, "dependence": dependence}
         settings = {name: value for name, value in settings.items() if value is not None}
         notes: list[str] = []
-        with _alone(history, wait, say):
+        with alone(history, wait, say):
             if history is not None and history.is_file():
-                watcher = _continued(history, loaded, calibration, held_out, settings, notes)
+                watcher = continued(history, loaded, calibration, held_out, settings, notes)
             else:
                 watcher = _started(loaded, calibration, held_out, by, settings, reading)
             if reset:
                 watcher.reset()
-            before = watcher.n_seen_
             expectation = Expectation(watcher.calibrator_) if expected else None
             watched = watch(
                 watcher,
                 loaded,
                 table,
                 by=by,
+                labels_only=labels_only,
                 leave_missing=leave_missing,
                 reading=reading,
                 say=say,
@@ -190,26 +203,27 @@ def monitor(
             )
             notes += watched.notes
             if history is not None:
-                from hetcal.persistence import save
-
-                save(watcher, history, metadata={"table": loaded.roles.to_dict()})
+                notes += recorded(watcher, history, loaded, table, watched)
         performance = None
         if expectation is not None and watched.expected is not None:
             performance = expectation.performance(watched.expected, 0.95, watcher.rate)
+        changes = None
+        if html is not None or any(alarm["test"] != "labels" for alarm in watcher.alarms_):
+            changes = changes_since(watcher, watched, loaded, calibration, held_out, reading)
         if html is not None:
             from hetcal.report import MonitorReport
 
-            source, held = calibration or held_out, held_out is not None
-            changes = changes_since(watcher, watched, loaded, source, reading, held_out=held)
             MonitorReport.of(
                 watcher, name=model.stem, expected=performance, changes=changes, notes=notes
             ).to_html(html)
     if len(watcher.scores_) == 1:
-        notes.append(_SUPPORT_ONLY)
+        notes.append(_SUPPORT_ONLY.format(tables=tables_in_words(loaded)))
     if performance is not None and performance.note is not None:
         notes.append(performance.note)
     if as_json or metrics is not None:
         facts = json.loads(watcher.to_json()) | {"notes": notes}
+        if changes is not None:
+            facts["changes"] = json.loads(changes.to_json(orient="records"))
         if performance is not None:
             facts["expected"] = performance.to_dict()
         if metrics is None:
@@ -217,7 +231,7 @@ def monitor(
         else:
             print_lines(metrics_text(facts, metrics))
     else:
-        _show(watcher, watcher.n_seen_ - before, history, notes, performance, quiet=quiet)
+        _show(watcher, watched, history, notes, performance, changes, quiet=quiet)
         if html is not None and not quiet:
             tell(results(), f"Report in {html}.")
     if fail_on_alarm and watcher.alarm_ is not None:
@@ -225,29 +239,16 @@ def monitor(
         raise typer.Exit(EXIT_LABEL_ALARM if labels_alone else EXIT_SUPPORT_ALARM)
 
 
-def _alone(history: Path | None, wait: float, say: Any) -> contextlib.AbstractContextManager[None]:
-    """Keep other processes from continuing the same history: what one adds the other would lose."""
-    if history is None:
-        return contextlib.nullcontext()
-    from hetcal.persistence.locks import locked
-    from hetcal.tables.writing import check_target
-
-    check_target(history, overwrite=True)
-    return locked(
-        history, wait=wait, waiting=lambda: say(f"Another process is writing {history}", None)
-    )
-
-
 def _started(
     loaded: LoadedModel,
-    calibration: str | None,
+    calibration: list[str] | None,
     held_out: str | None,
     by: str | None,
     settings: dict[str, Any],
     reading: options.Reading,
 ) -> SupportMonitor:
     from hetcal._exceptions import InputError
-    from hetcal.cli._monitor_tables import other_items, reference_items
+    from hetcal.cli._monitor_tables import held_out_items, other_items, own_items
     from hetcal.monitor import SupportMonitor
     from hetcal.monitor.watched import OtherItemsError
 
@@ -258,84 +259,28 @@ def _started(
         )
     kind = "oob" if held_out is None else "split"
     made = SupportMonitor(loaded.calibrator, reference=kind, **settings)
-    source = calibration or held_out
-    if source is None:
+    if held_out is not None:
+        return made.fit(**held_out_items(held_out, loaded, by, reading).arguments())
+    if not calibration:
         return made.fit()
-    X, output, names = reference_items(source, loaded, by, reading, held_out=held_out is not None)
+    items = own_items(calibration, loaded, by, reading)
     try:
-        return made.fit(X, **output, by=names)
+        return made.fit(**items.arguments())
     except OtherItemsError as error:
-        raise other_items(source, len(X)) from error
-
-
-def _continued(
-    history: Path,
-    loaded: LoadedModel,
-    calibration: str | None,
-    held_out: str | None,
-    settings: dict[str, Any],
-    notes: list[str],
-) -> SupportMonitor:
-    from hetcal._exceptions import InputError
-    from hetcal.monitor import SupportMonitor
-    from hetcal.monitor.watched import is_extended, is_same
-    from hetcal.persistence import load
-
-    watcher = load(history)
-    if not isinstance(watcher, SupportMonitor):
-        raise InputError(f"{history} holds no history but a {type(watcher).__name__}.")
-    mine = getattr(loaded.calibrator, "calibrator_", loaded.calibrator)
-    if is_extended(mine, watcher.calibrator_):
-        n, more = (len(c.calibration_labels()) for c in (mine, watcher.calibrator_))
-        notes.append(
-            f"{history} was extended in Python to {more:,} calibration items and is continued with "
-            f"them; the model's own file has {n:,}."
-        )
-    elif not is_same(mine, watcher.calibrator_):
-        raise InputError(f"{history} was begun with another calibrator. Begin another file.")
-    for name, given in settings.items():
-        if given != getattr(watcher, name):
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(
-                f"{history} was begun with {option} {getattr(watcher, name):g}; got {given:g}. "
-                f"Leave {option} out, or begin another file."
-            )
-    _check_reference(history, watcher, calibration, held_out, notes)
-    return watcher
-
-
-def _check_reference(
-    history: Path,
-    watcher: SupportMonitor,
-    calibration: str | None,
-    held_out: str | None,
-    notes: list[str],
-) -> None:
-    """Let one command line serve the first run and the later ones."""
-    from hetcal._exceptions import InputError
-
-    if calibration is None and held_out is None:
-        return
-    option = "--held-out" if calibration is None else "--calibration"
-    begun = "--held-out" if watcher.reference == "split" else "--calibration"
-    if option != begun or len(watcher.scores_) == 1:
-        raise InputError(
-            f"{history} was begun without {option} and goes on so. Leave {option} out, or begin "
-            "another file."
-        )
-    notes.append(f"{history} holds the reference already; {option} was not read again.")
+        raise other_items(calibration, loaded) from error
 
 
 def _show(
     watcher: SupportMonitor,
-    n_new: int,
+    watched: Watched,
     history: Path | None,
     notes: list[str],
     performance: ExpectedPerformance | None,
+    changes: pd.DataFrame | None,
     *,
     quiet: bool,
 ) -> None:
-    from hetcal.monitor.in_words import expected_sentence
+    from hetcal.monitor.in_words import changes_sentences, expected_sentence
 
     console = results()
     facts = watcher.summary()
@@ -345,13 +290,17 @@ def _show(
     share = facts["flag_share"]
     flagged = "" if share is None else f", {facts['flagged']:,} flagged ({share:.2%}"
     usual = "" if share is None else f"; {facts['rate']:.2%} while all is well)"
-    tell(console, f"{n_new:,} items now, {facts['seen']:,} in all{flagged}{usual}")
+    alone = watched.n_labels and not watched.n_rows
+    new = f"{watched.n_labels:,} labels" if alone else f"{watched.n_rows:,} items"
+    tell(console, f"{new} now, {facts['seen']:,} items in all{flagged}{usual}")
     tell(
         console,
         f"evidence 10^{facts['log10_evidence']:.1f}, alarm at 10^{facts['log10_bound']:.1f}; "
         f"compared with {facts['reference']['items']:,} items by {' and '.join(facts['scores'])}",
     )
     _show_groups(console, facts)
+    for sentence in changes_sentences(changes, facts["groups"]):
+        tell(console, sentence)
     if performance is not None:
         tell(console, expected_sentence(performance))
     for note in notes:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._typing import Rows
+from hetcal.batches.item_tables import ItemTable, item_tables
 from hetcal.monitor.dependence import suggest_dependence
+from hetcal.monitor.watched import calibrator_inside
 from hetcal.tables.groups import group_names
 from hetcal.tables.kinds import as_labels, as_table
+from hetcal.tables.later_rows import read_later
 from hetcal.tables.output_columns import missing_rows
 from hetcal.tables.reading import open_table, whole_table
 from hetcal.tables.sampling import RowSampler
@@ -33,29 +39,118 @@ _NEWEST = 2000
 _ENOUGH_ROWS, _MUCH_ALIKE = 200, 3
 
 
-def reference_items(
-    source: str, loaded: LoadedModel, by: str | None, reading: Reading, *, held_out: bool
-) -> tuple[Any, dict[str, Any], Any]:
-    """Return features, output and names of the items to compare with.
+class ReferenceItems(NamedTuple):
+    """Items to compare with: features, the classifier's output, labels, sub-populations."""
 
-    Without ``held_out`` they are the model's own, as hetcal fit has read them; where it has drawn
-    rows of a larger table, the same are drawn again.
+    X: Any
+    kind: str
+    output: NDArray[np.float64]
+    y: list[Any]
+    names: NDArray | None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return them as :meth:`hetcal.SupportMonitor.fit` takes them."""
+        return {"X": self.X, self.kind: self.output, "by": self.names}
+
+    def take(self, rows: Rows) -> ReferenceItems:
+        """Return some of them."""
+        X = None if self.X is None else self.X.iloc[rows]
+        y = [self.y[row] for row in rows]
+        names = None if self.names is None else self.names[rows]
+        return ReferenceItems(X, self.kind, self.output[rows], y, names)
+
+
+def held_out_items(
+    source: str, loaded: LoadedModel, by: str | None, reading: Reading
+) -> ReferenceItems:
+    """Return the rows of a table that the model has not seen."""
+    return _items_of(_usable_rows(source, loaded, by, reading, held_out=True), loaded, by)
+
+
+def own_items(
+    sources: list[str], loaded: LoadedModel, by: str | None, reading: Reading
+) -> ReferenceItems:
+    """Return the model's own items, from the tables of hetcal fit and hetcal refresh.
+
+    Tables whose rows are all forgotten may be named or left out.
     """
+    parts = [_part(*pair, loaded, by, reading) for pair in _paired(sources, loaded)]
+    items = parts[0] if len(parts) == 1 else _joined(parts)
+    expected = calibrator_inside(loaded.calibrator).calibration_labels()
+    same = len(items.y) == len(expected)
+    if not (same and np.array_equal(np.array(items.y, expected.dtype), expected)):
+        raise other_items(sources, loaded)
+    return items
+
+
+def _paired(sources: list[str], loaded: LoadedModel) -> list[tuple[str, ItemTable | None]]:
+    """Return each table beside what the model knows of it; None: it holds all items by itself."""
+    known = item_tables(loaded) or []
+    left = [table for table in known if table.n_items]
+    for tables in (left, known):
+        if len(sources) == len(tables):
+            return [pair for pair in zip(sources, tables, strict=True) if pair[1].n_items]
+    if len(sources) > 1:
+        raise other_items(sources, loaded)
+    return [(sources[0], None)]
+
+
+def _part(
+    source: str, table: ItemTable | None, loaded: LoadedModel, by: str | None, reading: Reading
+) -> ReferenceItems:
+    """Return the items that come from one table."""
+    if table is None or table.digest is None:
+        items = _items_of(_usable_rows(source, loaded, by, reading, held_out=False), loaded, by)
+        if table is None:
+            return items
+        if len(items.y) != loaded.record["items"]:
+            raise other_items([source], loaded, table.source)
+        return items.take(table.rows())
+    rows = read_later(
+        source,
+        loaded.roles,
+        time=table.time,
+        by=by,
+        max_rows=table.max_rows,
+        drop_missing=True,
+        **vars(reading),
+    )
+    if rows.digest(ordered=True) != table.digest:
+        raise other_items([source], loaded, table.source)
+    kind = loaded.roles.output_kind
+    return ReferenceItems(rows.X, kind, rows.output, rows.y.tolist(), rows.names).take(table.rows())
+
+
+def _joined(parts: list[ReferenceItems]) -> ReferenceItems:
+    """Return the items of several tables one after the other."""
+    X = None if parts[0].X is None else pd.concat([part.X for part in parts], ignore_index=True)
+    names = [part.names for part in parts if part.names is not None]
+    return ReferenceItems(
+        X,
+        parts[0].kind,
+        np.concatenate([part.output for part in parts]),
+        [label for part in parts for label in part.y],
+        np.concatenate(names) if names else None,
+    )
+
+
+def _items_of(table: Any, loaded: LoadedModel, by: str | None) -> ReferenceItems:
     roles = loaded.roles
-    table = _usable_rows(source, loaded, by, reading, held_out=held_out)
     names = None if by is None else np.array(texts_of(table, by), dtype=object)
     inferred = whole_table([table])
     items = roles.items(inferred)
-    output = {items.kind: items.output}
-    if not held_out:
-        _check_same_labels(source, loaded, roles.class_labels(inferred)[1])
-    return items.X, output, names
+    frame: Any = as_table(inferred)
+    labels = roles.class_labels(inferred)[1] if roles.label in frame.columns else []
+    return ReferenceItems(items.X, items.kind, items.output, labels, names)
 
 
 def _usable_rows(
     source: str, loaded: LoadedModel, by: str | None, reading: Reading, *, held_out: bool
 ) -> Any:
-    """Return the rows that have a probability; of the table of hetcal fit, those that it used."""
+    """Return the rows that have a probability; of the table of hetcal fit, those that it used.
+
+    Where that has drawn rows of a larger table, the same are drawn again.
+    """
     roles, drawn = loaded.roles, None if held_out else loaded.record.get("drawn")
     limit, seed = (_NO_LIMIT, 0) if drawn is None else (drawn["max_rows"], drawn["seed"])
     sampler = RowSampler(limit, seed)
@@ -82,22 +177,28 @@ def _without_output(batch: Any, loaded: LoadedModel, first_row: int) -> NDArray[
     return missing_rows(roles.read_output(frame, first_row=first_row))
 
 
-def _check_same_labels(source: str, loaded: LoadedModel, y: list[Any]) -> None:
-    """Raise where a table does not hold the labels of the model's own items."""
-    from hetcal.monitor.watched import calibrator_inside
-
-    expected = calibrator_inside(loaded.calibrator).calibration_labels()
-    if len(y) != len(expected) or not np.array_equal(np.array(y, expected.dtype), expected):
-        raise other_items(source, len(expected))
-
-
-def other_items(source: str, n_items: int) -> InputError:
-    """Say that a table does not hold the model's own items."""
+def other_items(sources: list[str], loaded: LoadedModel, expected: str | None = None) -> InputError:
+    """Say that tables do not hold the model's own items (or one of them its rows), and which do."""
+    n_items = len(calibrator_inside(loaded.calibrator).calibration_labels())
+    given = " ".join(f"--calibration {source}" for source in sources)
+    rows = f"the {n_items:,} items that the model was fitted on"
+    if expected is not None:
+        rows = f"the rows of {expected} that the model has learned from"
     return InputError(
-        f"--calibration {source} does not hold the {n_items:,} items that the model was fitted "
-        "on, in their order. Pass the table of hetcal fit as it was then, or compare with rows "
-        "that it has not seen: --held-out TABLE."
+        f"{given} does not hold {rows}, in their order. Pass --calibration "
+        f"{tables_in_words(loaded)} as it was then, or compare with rows that the model has not "
+        "seen: --held-out TABLE."
     )
+
+
+def tables_in_words(loaded: LoadedModel) -> str:
+    """Return what to name with --calibration: the tables that the model's items come from."""
+    known = item_tables(loaded)
+    if known is None:
+        return "TABLE, all rows that the model holds,"
+    if len(known) == 1:
+        return "TABLE, the table of hetcal fit,"
+    return " --calibration ".join(table.source for table in known if table.n_items)
 
 
 def watch(
@@ -106,33 +207,44 @@ def watch(
     table: str,
     *,
     by: str | None,
+    labels_only: bool,
     leave_missing: bool,
     reading: Reading,
     say: Any,
     expectation: Expectation | None = None,
 ) -> Watched:
-    """Let a monitor see the rows of a table."""
-    roles, n_read = loaded.roles, 0
+    """Let a monitor see the rows of a table; of rows that it knows, the labels only."""
+    roles, n_read, n_rows, n_labels = loaded.roles, 0, 0, 0
     expected, newest, apart = None, None, 1
-    unknown = _UnknownLabels()
+    unknown, digest = _UnknownLabels(), hashlib.sha256()
     with open_table(table, **vars(reading)) as source, warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        has_labels = roles.label in source.names
+        if labels_only and not has_labels:
+            raise InputError(
+                f"--labels-only needs the column {roles.label!r} of the labels. The table has "
+                f"{listed(list(source.names))}."
+            )
         for batch in source.batches(_BATCH_ROWS):
             items = roles.items(batch, first_row=n_read + 1, leave_missing=leave_missing)
             rows = items.known
             n_read += len(rows)
-            X = None if items.X is None else items.X[rows]
-            known: dict[str, Any] = {}
-            if roles.label in source.names:
+            if not rows.any():
+                continue
+            X, y = None if items.X is None else items.X[rows], None
+            output = {items.kind: items.output[rows]}
+            if has_labels:
                 texts, labels = roles.class_labels(batch)
                 unknown.count(texts, labels)
-                known["y"] = np.array(labels, dtype=object)[rows]
-            if by is not None:
-                known["by"] = np.array(texts_of(batch, by), dtype=object)[rows]
-            if rows.any():
-                output = {items.kind: items.output[rows]}
-                newest = X, output
-                seen = watcher.update(X, **output, **known)
+                y = np.array(labels, dtype=object)[rows]
+                n_labels += int(pd.notna(y).sum())
+            names = None if by is None else np.array(texts_of(batch, by), dtype=object)[rows]
+            digest.update(_row_hashes(X, output[items.kind]))
+            if labels_only:
+                watcher.update_labels(X, y, **output, by=names)
+            else:
+                newest, n_rows = (X, output), n_rows + int(rows.sum())
+                seen = watcher.update(X, **output, y=y, by=names)
                 if len(seen) >= _ENOUGH_ROWS:
                     scores = (seen[f"p_{name}"] for name in watcher.scores_)
                     apart = max(apart, suggest_dependence(*scores))
@@ -141,34 +253,46 @@ def watch(
                     sums = expectation.sums(Q, int(seen["flag"].sum()))
                     expected = sums if expected is None else expected + sums
             say(f"Watching {table}: {n_read:,} rows", source.done())
-    return Watched(unknown.notes(roles) + _notes_on_order(watcher, apart), expected, newest)
+    notes = unknown.notes(roles) + _notes_on_order(watcher, apart)
+    return Watched(notes, expected, newest, n_rows, n_labels, digest.hexdigest()[:16])
 
 
 class Watched(NamedTuple):
     """What is to be said about the rows of a table.
 
-    Where there is an expectation its sums; features and output of the last batch.
+    Where there is an expectation its sums; features and output of the last batch; how many rows
+    and labels were counted; and by what the rows are known again.
     """
 
     notes: list[str]
     expected: ExpectedSums | None
     newest: tuple[Any, dict[str, Any]] | None
+    n_rows: int
+    n_labels: int
+    digest: str
+
+
+def _row_hashes(X: Any, output: NDArray[np.float64]) -> bytes:
+    parts = [*([] if X is None else [X.reset_index(drop=True)]), pd.DataFrame(output)]
+    return pd.util.hash_pandas_object(pd.concat(parts, axis=1), index=False).to_numpy().tobytes()
 
 
 def changes_since(
     watcher: SupportMonitor,
     watched: Watched,
     loaded: LoadedModel,
-    source: str | None,
+    calibration: list[str] | None,
+    held_out: str | None,
     reading: Reading,
-    *,
-    held_out: bool,
 ) -> Any:
     """Return which features of the newest rows have changed; None without items to compare with."""
-    if source is None or watched.newest is None or not loaded.roles.features:
+    if not (calibration or held_out) or watched.newest is None or not loaded.roles.features:
         return None
     X, output = watched.newest
-    before = reference_items(source, loaded, None, reading, held_out=held_out)[0]
+    if held_out is not None:
+        before = held_out_items(held_out, loaded, None, reading).X
+    else:
+        before = own_items(calibration or [], loaded, None, reading).X
     newest = {kind: values[-_NEWEST:] for kind, values in output.items()}
     return watcher.what_changed(X.iloc[-_NEWEST:], before, **newest)
 

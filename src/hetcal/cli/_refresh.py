@@ -16,6 +16,7 @@ from hetcal.cli._console import errors, print_json, results
 from hetcal.cli._working import bar, file_size, tell, tell_line, warnings_as_notes
 
 if TYPE_CHECKING:
+    from hetcal.batches.model import LoadedModel
     from hetcal.batches.refresh import Refreshed
     from hetcal.tables.later_rows import LaterRows
 
@@ -116,7 +117,7 @@ def refresh(
         from hetcal.persistence import describe, save
 
         loaded, described = load_model(model), describe_file(model, describe)
-        metadata = described["metadata"]
+        metadata = loaded.metadata
         past = metadata.get("refreshes", [])
         time = time or (past[-1].get("time") if past else None)
         say(f"Reading {table}", None)
@@ -142,6 +143,8 @@ def refresh(
             **_measured(refreshed),
             "notes": new.notes + _one_class(new) + warned,
         }
+        sources = [Path(source).name for source in (*(calibration or ()), table)]
+        items = _items(loaded, refreshed, sources, [*old, new], time, max_rows)
         written = out if out is not None and _wanted(refreshed, only_if_better) else None
         if written is not None:
             save(
@@ -149,7 +152,8 @@ def refresh(
                 written,
                 forget_features=bool(loaded.facts.get("forget_features")),
                 metadata=metadata
-                | {"fit": loaded.record | {"low_support": low}, "refreshes": [*past, record]},
+                | {"fit": loaded.record | {"low_support": low}, "refreshes": [*past, record]}
+                | items,
             )
     shown = _Shown(record, written, out, clock.perf_counter() - started)
     if as_json:
@@ -173,6 +177,26 @@ def _read(
     return read_later(
         source, roles, time=time, max_rows=max_rows, drop_missing=drop_missing, **vars(reading)
     )
+
+
+def _items(
+    loaded: LoadedModel,
+    refreshed: Refreshed,
+    sources: list[str],
+    read: list[LaterRows],
+    time: str | None,
+    max_rows: int,
+) -> dict[str, Any]:
+    """Return what the file is to say about the tables of the items; nothing where that is lost."""
+    from hetcal.batches.item_tables import ItemTable, after_refresh, item_tables
+
+    pairs = zip(sources, read, strict=True)
+    added = [ItemTable.read(source, rows, time, max_rows) for source, rows in pairs]
+    before = item_tables(loaded) if len(read) == 1 else []
+    if before is None:
+        return {}
+    tables = after_refresh([*before, *added], refreshed.kept)
+    return {"items": [table.to_dict() for table in tables]}
 
 
 def _refuse_seen(table: str, digest: str, past: list[dict[str, Any]]) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hetcal._exceptions import InputError
 from hetcal._validation import check_sample_weight
 from hetcal.tables.groups import group_names, refuse_no_group
-from hetcal.tables.kinds import as_numbers, as_table, values_of
+from hetcal.tables.kinds import as_labels, as_numbers, as_table, values_of
 from hetcal.tables.reading import BATCH_ROWS, open_table, whole_table
 from hetcal.tables.roles import TableRoles
 from hetcal.tables.selection import listed
@@ -33,8 +33,8 @@ class LaterRows:
         Labels.
     output : ndarray of shape (n, K)
         Probabilities or logits.
-    weight, groups, times : ndarray of shape (n,) or None
-        Times as they stand in the table.
+    weight, groups, times, names : ndarray of shape (n,) or None
+        Times as they stand in the table; names of sub-populations as text.
     n_read : int
         Rows of the table.
     notes : list of str
@@ -49,6 +49,7 @@ class LaterRows:
     times: NDArray | None
     n_read: int
     notes: list[str] = field(default_factory=list)
+    names: NDArray | None = None
 
     @property
     def n_items(self) -> int:
@@ -61,9 +62,10 @@ class LaterRows:
         whole = pd.concat([*([] if self.X is None else [self.X]), *parts], axis=1)
         return pd.util.hash_pandas_object(whole, index=False).to_numpy()
 
-    def digest(self) -> str:
-        """Return a fingerprint of the items, by which they are known again in any order."""
-        return hashlib.sha256(np.sort(self.hashes()).tobytes()).hexdigest()
+    def digest(self, *, ordered: bool = False) -> str:
+        """Return a fingerprint of the items, by which they are known again in any order, or one."""
+        hashes = self.hashes()
+        return hashlib.sha256((hashes if ordered else np.sort(hashes)).tobytes()).hexdigest()
 
 
 def read_later(
@@ -71,6 +73,7 @@ def read_later(
     roles: TableRoles,
     *,
     time: str | None = None,
+    by: str | None = None,
     max_rows: int,
     drop_missing: bool = False,
     **reading: Any,
@@ -85,6 +88,8 @@ def read_later(
         What the columns were at fit.
     time : str, optional
         The column that says when each row was seen.
+    by : str, optional
+        The column that names the sub-population of each row.
     max_rows : int
         Most rows to read into memory: the last ones.
     drop_missing : bool, default=False
@@ -94,7 +99,7 @@ def read_later(
     """
     table, n_read = _last_rows(source, max_rows, reading)
     frame: Any = as_table(table)
-    _check_present(frame.columns, [name for name in (time, roles.weight) if name])
+    _check_present(frame.columns, [name for name in (time, roles.weight, by) if name])
     _check_present(frame.columns, roles.groups)
     items = roles.items(
         frame, leave_missing=drop_missing, remedy="--drop-missing, which leaves such rows out"
@@ -107,6 +112,7 @@ def read_later(
     if time is not None:
         times = values_of(frame[time])
         known = np.array([not is_missing(value) for value in times.tolist()], dtype=bool)
+        _refuse_no_time(time, times, known, n_read - len(times) + 1)
         _note_absent(notes, known, "time")
         usable &= known
     if roles.weight is not None:
@@ -128,6 +134,7 @@ def read_later(
         None if times is None else np.asarray(times)[rows],
         n_read,
         notes,
+        None if by is None else np.array(as_labels(frame[by]), dtype=object)[rows],
     )
 
 
@@ -155,6 +162,26 @@ def _labels(roles: TableRoles, frame: Any) -> tuple[NDArray, NDArray[np.bool_]]:
             f"from. It has {listed(list(frame.columns))}."
         )
     return found
+
+
+def _refuse_no_time(name: str, times: NDArray, known: NDArray[np.bool_], first_row: int) -> None:
+    """Raise at the first cell that is no time, or not of the kind that most others are."""
+    cells = pd.Series(times[known])
+    if pd.api.types.is_datetime64_any_dtype(cells):
+        return
+    numbers = pd.to_numeric(cells, errors="coerce").notna()
+    if numbers.all():
+        return
+    dates = pd.to_datetime(cells[~numbers], errors="coerce", utc=True, format="ISO8601").notna()
+    dates = dates.reindex(cells.index, fill_value=False)
+    kind, wrong = ("number", ~numbers) if numbers.sum() > dates.sum() else ("date", ~dates)
+    if wrong.any():
+        row = int(np.flatnonzero(known)[wrong.argmax()])
+        raise InputError(
+            f"The column {name!r} of --time expected a {kind} in each row, dates written as "
+            f"2026-01-31; got {str(times[row])!r} in row {first_row + row:,} (counted from 1). "
+            "Correct it, or leave the cell empty and the row is left out."
+        )
 
 
 def _check_present(names: list[str], wanted: Any) -> None:

@@ -139,6 +139,8 @@ class TableWriter:
 def check_target(path: str | Path, *, overwrite: bool) -> None:
     """Raise where a file cannot or may not be written, before any work is done."""
     target = Path(path)
+    if str(target) == STDIN:
+        raise InputError("'-' is standard output, where this cannot be written. Name a file.")
     if not target.parent.is_dir():
         raise InputError(f"{path}: there is no folder {target.parent}. Create it first.")
     if target.is_dir():
