@@ -123,10 +123,11 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     augment : {"log-proba-scaled", "proba-scaled", "log-proba", "proba", None}
         What stands beside the features in the space of comparison. The logarithm keeps
         saturated probabilities apart, which a plain probability near 1 does not.
-    features : transformer, optional
+    features : transformer or list of columns, optional
         Applied to X before items are compared (a PCA, a network's latent layer); fitted on the
         calibration items without their labels. Wrap a fitted one in
-        :class:`sklearn.frozen.FrozenEstimator`.
+        :class:`sklearn.frozen.FrozenEstimator`. A list (``["age", "income"]``) names the columns
+        of X to compare by.
     classes : array-like, optional
         The classes in the column order of ``y_proba``.
     random_state : int, default=0

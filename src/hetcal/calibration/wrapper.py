@@ -55,6 +55,7 @@ from hetcal._validation import (
 )
 from hetcal._validation.containers import as_array, as_frame, masked_as_missing, take_rows
 from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.chosen_columns import as_transformer
 from hetcal.calibration.crossfit import cross_fit, output_kind, output_of, weight_parameter
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, preserving
@@ -113,9 +114,10 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         :func:`~hetcal.calibration.registry.get_calibrator` knows. None is the hybrid
         of global and local methods (``"hybrid"``). Parameters of an instance can be searched, for
         example ``calibrator__caution``.
-    features : transformer, optional
-        The representation in which items are similar: its ``transform(X)`` replaces ``X`` for the
-        calibrator. An unfitted transformer is fitted on the calibration rows.
+    features : list of columns or transformer, optional
+        What items are compared by. A list (``["age", "income"]``) names columns of ``X``; all
+        others, such as ids and dates, are left to ``estimator``. Of a transformer, ``transform(X)``
+        replaces ``X`` for the calibrator; an unfitted one is fitted on the calibration rows.
         ``FrozenEstimator(pipe[:-1])`` reuses the fitted preprocessing of a pipeline; write it in
         this order, since ``FrozenEstimator(pipe)[:-1]`` is not frozen and would be fitted anew.
         None: ``X`` itself, encoded by the calibrator (categories become 0/1 columns). Global
@@ -185,7 +187,10 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         preserve: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
+        **unknown: Any,
     ):
+        if unknown:
+            raise TypeError(_unexpected(next(iter(unknown))))
         self.estimator = estimator
         self.calibrator = calibrator
         self.features = features
@@ -310,7 +315,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         tags = super().__sklearn_tags__()
         inner = get_tags(self._make_estimator()).input_tags
         readers = [inner]
-        if self.features is not None:
+        if hasattr(self.features, "transform"):
             readers.append(get_tags(self.features).input_tags)
         elif (calibrator := self._calibrator_of_features()) is not None:
             readers.append(get_tags(calibrator).input_tags)
@@ -326,7 +331,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
             features = self.features_
         else:
             parts = {"estimator": self._make_estimator(), "calibrator": self._make_calibrator()}
-            features = self.features
+            features = self.features if hasattr(self.features, "transform") else None
         return side_by_side(parts if features is None else parts | {"features": features})
 
     def _make_estimator(self) -> Any:
@@ -448,8 +453,9 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
 
     def _fit_features(self, X: Any, y: NDArray) -> Any:
         if self.features is not None:
-            unfitted = clone(self.features)
-            _warn_of_refit(self.features, unfitted, "features")
+            given = as_transformer(self.features, "LocallyCalibratedClassifier")
+            unfitted = clone(given)
+            _warn_of_refit(given, unfitted, "features")
             self.features_ = unfitted.fit(self._without_proba(X), y)
         return self._represented(X)
 
@@ -512,6 +518,18 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         expect(same, self, "reads other classes")
         same = self.n_features_in_ == self.estimator_.n_features_in_
         expect(same, self, "reads other columns")
+
+
+def _unexpected(name: str) -> str:
+    """Return Python's own error, and the way there for arguments of CalibratedClassifierCV."""
+    hints = {
+        "method": " Name the method as calibrator: LocallyCalibratedClassifier(model, 'platt') is "
+        "method='sigmoid'.",
+        "ensemble": " One model is fitted to all rows, as with ensemble=False. Leave it out.",
+        "base_estimator": " Pass the classifier as estimator.",
+    }
+    start = "LocallyCalibratedClassifier.__init__() got an unexpected keyword argument"
+    return f"{start} {name!r}.{hints.get(name, '')}"
 
 
 def _warn_of_refit(given: Any, cloned: Any, name: str) -> None:
