@@ -230,9 +230,9 @@ def _alone(history: Path | None, wait: float, say: Any) -> contextlib.AbstractCo
     if history is None:
         return contextlib.nullcontext()
     from hetcal.persistence.locks import locked
-    from hetcal.tables.writing import check_target
+    from hetcal.tables.writing import check_model_target
 
-    check_target(history, overwrite=True)
+    check_model_target(history, overwrite=True)
     return locked(
         history, wait=wait, waiting=lambda: say(f"Another process is writing {history}", None)
     )
