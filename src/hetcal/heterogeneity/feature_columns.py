@@ -103,6 +103,11 @@ class FeatureColumns:
         ranks, missing = self.ranks[rows], self.missing[rows]
         return replace(self, ranks=ranks, missing=missing, categories=categories)
 
+    def matrix(self) -> Matrix:
+        """Return numbers as given beside the codes of levels."""
+        parts = [*self.values, *(category.codes for category in self.categories)]
+        return np.column_stack(parts).astype(np.float64)
+
     @property
     def n_items(self) -> int:
         """Number of rows."""
