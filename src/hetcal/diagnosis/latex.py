@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,10 +23,10 @@ def latex_table(rows: pd.DataFrame, methods: Sequence[str], metrics: Sequence[st
     methods, metrics : sequence of str
         Rows and columns, in order.
     """
-    found = rows.set_index(["method", "metric"])
+    found = rows.set_index(["method", "metric"]).to_dict("index")
     lines = [_line(["method", *(metric.replace("_", " ") for metric in metrics)]), r"\midrule"]
     for method in methods:
-        cells = [_cell(found.loc[(method, metric)], metric) for metric in metrics]
+        cells = [_cell(found[(method, metric)], metric) for metric in metrics]
         lines.append(_line([escaped(method), *cells]))
     start = rf"\begin{{tabular}}{{l{'r' * len(metrics)}}}"
     return "\n".join([start, r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
@@ -42,7 +43,7 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(character, character) for character in text)
 
 
-def _cell(row: pd.Series, metric: str) -> str:
+def _cell(row: Mapping[Any, Any], metric: str) -> str:
     if np.isnan(row["value"]):
         return "--"
     value = f"{row['value']:.4f}"
