@@ -145,10 +145,12 @@ def test_dates_are_refused(library, values):
     [
         pl.DataFrame({"x": [[1, 2], [3]]}),
         pl.DataFrame({"x": [{"a": 1}, {"a": 2}]}),
+        pl.DataFrame({"x": [None, None]}, schema={"x": pl.List(pl.Float64)}),
+        pd.DataFrame({"x": [[1, 2], ["a", 3]]}),
         pd.DataFrame({"x": [[1, 2], [3]]}),
         pd.DataFrame({"x": [{"a": 1}, {"a": 2}]}),
     ],
-    ids=["polars-list", "polars-struct", "pandas-list", "pandas-dict"],
+    ids=["polars-list", "polars-struct", "polars-empty", "texts", "pandas-list", "pandas-dict"],
 )
 def test_nested_columns_are_refused(table):
     with pytest.raises(TypeError, match=r"'x'.*(Leave it out|Encode it)"):

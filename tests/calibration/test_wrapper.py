@@ -343,12 +343,12 @@ def test_features_name_the_columns_to_compare_by(data, library, columns):
     table = library({"id": ids} | {f"x{j}": X[:, j] for j in range(2)})
     pipe = make_pipeline(_Numbers(), GaussianNB()).fit(table, y)
     clf = LocallyCalibratedClassifier(FrozenEstimator(pipe), Recorder(), features=columns)
+    assert "Recorder" in clf._repr_html_()
     clf.fit(table, y)
     chosen = ["x1"] if columns == "x1" else ["x1", "x0"]
     assert isinstance(clf.calibrator_.X_, library)
     assert list(clf.calibrator_.X_.columns) == chosen
     assert clf.predict_proba(table[:3]).shape == (3, len(np.unique(y)))
-    clf._repr_html_()
 
 
 @pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array])

@@ -39,14 +39,16 @@ def spread_vectors(X: Any) -> Any:
 def _stacked(X: Any) -> Any:
     array = np.asarray(X)
     if array.ndim == 1 and _are_vectors(array):
-        return _matrix(array, "X")
+        return _matrix(array, np.array([_is_missing(value) for value in array]), "X")
     return X if array.ndim == 1 else array
 
 
 def _parts(column: nw.Series) -> list[nw.Series]:
     if not _holds_vectors(column):
         return [column]
-    matrix = _matrix(column.to_numpy(), f"Column {column.name!r} of X")
+    # Some versions of polars show a missing list as an empty one.
+    missing = column.is_null().to_numpy()
+    matrix = _matrix(column.to_numpy(), missing, f"Column {column.name!r} of X")
     return [
         nw.new_series(f"{column.name}[{j}]", values, backend=column.implementation)
         for j, values in enumerate(np.ascontiguousarray(matrix.T))
@@ -56,7 +58,7 @@ def _parts(column: nw.Series) -> list[nw.Series]:
 def _holds_vectors(column: nw.Series) -> bool:
     dtype = column.dtype
     if isinstance(dtype, nw.List | nw.Array):
-        return dtype.inner.is_numeric()
+        return dtype.inner.is_numeric() and not column.is_null().all()
     return dtype == nw.Object and _are_vectors(column.to_numpy())
 
 
@@ -70,11 +72,11 @@ def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and np.isnan(value))
 
 
-def _matrix(values: NDArray, name: str) -> NDArray[np.float64]:
+def _matrix(values: NDArray, missing: NDArray[np.bool_], name: str) -> NDArray[np.float64]:
     """Return vectors as the rows of a matrix."""
     if values.ndim == 2:
-        return np.asarray(values, dtype=np.float64)
-    known = np.array([not _is_missing(value) for value in values])
+        return np.where(missing[:, None], np.nan, values)
+    known = ~missing
     lengths = sorted({len(vector) for vector in values[known]})
     if len(lengths) > 1:
         raise TypeError(
