@@ -152,8 +152,8 @@ try:
     main([*"apply {model} {table} --quiet -o {out}".split()])
 except SystemExit as ended:
     assert not ended.code
-unused = "scipy.stats._stats_py scipy.optimize._optimize scipy.fft sklearn.ensemble sklearn.model_selection"
-unused += " numpy.f2py.rules"
+unused = "scipy.stats._stats_py scipy.optimize._optimize scipy.fft sklearn.ensemble "
+unused += "sklearn.model_selection numpy.f2py.rules"
 assert not set(unused.split()) & set(sys.modules), set(unused.split()) & set(sys.modules)
 # What was put off is there on demand, in every way of asking for it.
 import scipy

@@ -393,6 +393,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
                 )
             self.estimator_ = estimator.fit(X, y)
             self.classes_ = np.asarray(getattr(self.estimator_, "classes_", seen))
+            _refuse_unknown_labels(seen, self.classes_)
             self.calibration_rows_ = np.arange(y.shape[0])
             self.out_of_fold_output_ = output_of(self.estimator_, X, self.classes_)
             return
@@ -530,6 +531,15 @@ def _unexpected(name: str) -> str:
     }
     start = "LocallyCalibratedClassifier.__init__() got an unexpected keyword argument"
     return f"{start} {name!r}.{hints.get(name, '')}"
+
+
+def _refuse_unknown_labels(seen: NDArray, classes: NDArray) -> None:
+    unknown = [label for label in seen.tolist() if label not in set(classes.tolist())]
+    if unknown:
+        raise ValueError(
+            f"LocallyCalibratedClassifier: y holds labels that are not in classes: {unknown[:10]}; "
+            f"the classifier knows {classes.tolist()[:10]}. Pass y as it was trained with."
+        )
 
 
 def _warn_of_refit(given: Any, cloned: Any, name: str) -> None:
