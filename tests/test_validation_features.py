@@ -7,11 +7,15 @@ import datetime
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from hetcal import advise, get_calibrator
 from hetcal._exceptions import UnknownCategoryWarning
 from hetcal._validation import FeatureEncoder
+from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.heterogeneity import heterogeneity_test
 
 NAN = np.nan
 TABLE = {
@@ -141,14 +145,98 @@ def test_dates_are_refused(library, values):
     [
         pl.DataFrame({"x": [[1, 2], [3]]}),
         pl.DataFrame({"x": [{"a": 1}, {"a": 2}]}),
+        pl.DataFrame({"x": [None, None]}, schema={"x": pl.List(pl.Float64)}),
+        pd.DataFrame({"x": [[1, 2], ["a", 3]]}),
         pd.DataFrame({"x": [[1, 2], [3]]}),
         pd.DataFrame({"x": [{"a": 1}, {"a": 2}]}),
     ],
-    ids=["polars-list", "polars-struct", "pandas-list", "pandas-dict"],
+    ids=["polars-list", "polars-struct", "polars-empty", "texts", "pandas-list", "pandas-dict"],
 )
 def test_nested_columns_are_refused(table):
     with pytest.raises(TypeError, match=r"'x'.*(Leave it out|Encode it)"):
         FeatureEncoder().fit(table)
+
+
+EMBEDDED = {"age": [31.0, 58.0, 44.0], "text": [[0.1, 0.2], [0.3, 0.4], None]}
+
+
+def _stacked():
+    vectors = np.empty(3, dtype=object)
+    vectors[:] = [[0.1, 0.2], np.array([0.3, 0.4]), None]
+    return vectors
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame(EMBEDDED, index=[7, 5, 3]),
+        pd.DataFrame(EMBEDDED | {"text": _stacked()}),
+        pl.DataFrame(EMBEDDED),
+        pl.DataFrame(EMBEDDED, schema_overrides={"text": pl.Array(pl.Float64, 2)}),
+        pa.table(EMBEDDED),
+    ],
+    ids=["pandas", "arrays", "polars-list", "polars-array", "arrow"],
+)
+def test_vectors_become_a_column_per_component(table):
+    encoder = FeatureEncoder().fit(table)
+    assert encoder.feature_names_out_ == ["age", "text[0]", "text[1]"]
+    expected = [[31, 0.1, 0.2], [58, 0.3, 0.4], [44, NAN, NAN]]
+    np.testing.assert_allclose(encoder.transform(table), expected)
+    np.testing.assert_allclose(encoder.transform(pl.DataFrame(EMBEDDED)), expected)
+
+
+def test_an_array_of_vectors_is_one_array():
+    for vectors in (_stacked(), pd.Series(_stacked())):
+        encoded = FeatureEncoder().fit_transform(vectors)
+        np.testing.assert_array_equal(encoded, [[0.1, 0.2], [0.3, 0.4], [NAN, NAN]])
+
+
+def test_vectors_serve_everywhere():
+    data = make_hidden_heterogeneity(80, heterogeneity=1.0, random_state=0)
+    table = pd.DataFrame({"embedding": list(data.X)})
+    plain = pd.DataFrame(data.X, columns=[f"embedding[{j}]" for j in range(data.X.shape[1])])
+    found = []
+    for X in (table, plain):
+        sbaw = get_calibrator("sbaw").fit(X, data.y, y_proba=data.y_proba)
+        tested = heterogeneity_test(X, data.y, y_proba=data.y_proba, learners=[])
+        found.append((sbaw.predict_proba(X, y_proba=data.y_proba)[:, 0], tested.p_value))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
+def test_all_columns_without_encoding_are_named_and_those_that_can_be_used():
+    table = pd.DataFrame(TABLE).assign(
+        when=pd.Timestamp("2024-01-01"), name=["a", "b", "c"], note=["d", "e", "f"]
+    )
+    with pytest.raises(TypeError) as caught:
+        FeatureEncoder(max_levels=2).fit(table)
+    said = str(caught.value)
+    assert said.startswith("Column 'when' of X has type Datetime")
+    assert "Nor have ['name', 'note']" in said
+    assert "features=['age', 'region', 'member'])" in said
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda X, **given: get_calibrator("sbaw").fit(X, **given),
+        lambda X, **given: heterogeneity_test(X, **given),
+        lambda X, **given: advise(X, **given),
+    ],
+    ids=["calibrator", "test", "advise"],
+)
+def test_texts_are_no_features(ask):
+    y, y_proba = [0, 1] * 30, [[0.6, 0.4], [0.3, 0.7]] * 30
+    with pytest.raises(ValueError, match=r"got 60 texts such as 'a text'.*an embedding, or TF-IDF"):
+        ask(["a text"] * 60, y=y, y_proba=y_proba)
+
+
+@pytest.mark.parametrize("part", ["X", "y_proba", "groups"])
+def test_columns_of_the_same_name(part):
+    twice = pd.DataFrame([[0.6, 0.4], [0.3, 0.7]] * 4, columns=["a", "a"])
+    given = {"X": [[1.0]] * 8, "y": [0, 1] * 4, "y_proba": twice.to_numpy(), part: twice}
+    with pytest.raises(ValueError, match=r"several that are named \['a'\]. Give each column"):
+        get_calibrator("sbaw").fit(**given)
 
 
 def test_text_in_an_array():

@@ -73,6 +73,8 @@ def test_it_is_what_calibrators_and_from_confidence_take():
         (None, [[0.7, 0.3]], {"classes": ["a", "b"]}, "Row 0 of logprobs holds 0.7.*as y_proba="),
         (None, [[-1.0, -2.0, -3.0]], {"classes": ["a", "b"]}, "logprobs has 3 columns but 2"),
         (["c"], [[-1.0, -2.0]], {"classes": ["a", "b"]}, "labels that are not in classes"),
+        (["a"], [[-1.0, -2.0]], {}, r"single option 'a'.*Pass all options, classes="),
+        ([3], pd.DataFrame({"a": [-1.0], "b": [-2.0]}), {}, r"y holds \[3\].*order.*classes="),
         (None, [{"x": -1}, {"a": -1}], {"classes": ["a", "b"]}, "Row 0 .*none of the options"),
         (None, [{"a": [-1]}], {"classes": ["a", "b"], "tokens": "mean"}, "lacks option 'b'"),
         (None, [[-1.0, -2.0]], {"classes": ["a", "b"], "tokens": "max"}, "tokens must be one of"),

@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
 
-from hetcal import LabelPreserving, LocallyCalibratedClassifier, get_calibrator
+from hetcal import HybridCalibrator, LabelPreserving, LocallyCalibratedClassifier, get_calibrator
 from hetcal.calibration.registry import list_calibrators
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.kernels.preserve import keep_top
 from hetcal.metrics import brier_score
+from hetcal.similarity import ForestProximity
 
 # Labels and probabilities here are made up, also the wrong way round.
 pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
@@ -121,6 +123,40 @@ def test_support_and_evidence_pass_through():
     assert not hasattr(LabelPreserving(get_calibrator("platt")), "support")
     predicted = kept.out_of_sample_proba_
     np.testing.assert_array_equal(predicted.argmax(axis=1), data.y_proba.argmax(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "method"),
+    [
+        (HybridCalibrator(["kernel"]), "predict_interval"),
+        (get_calibrator("swc", similarity=ForestProximity(50)), "predict_smoothed_interval"),
+    ],
+    ids=["hybrid", "swc"],
+)
+def test_intervals_are_about_the_truth_and_stay(calibrator, method):
+    data = make_hidden_heterogeneity(200, heterogeneity=1.0, random_state=0)
+    fitted = {"X": data.X, "y": data.y, "y_proba": data.y_proba}
+    new = {"X": data.X[:5], "y_proba": data.y_proba[:5]}
+    plain, kept = clone(calibrator).fit(**fitted), LabelPreserving(calibrator).fit(**fitted)
+    np.testing.assert_array_equal(getattr(kept, method)(**new), getattr(plain, method)(**new))
+    assert not hasattr(LabelPreserving(get_calibrator("platt")), method)
+
+
+def test_a_calibrator_of_your_own_keeps_decisions_too():
+    class ClassFrequencies(BaseEstimator):
+        def fit(self, X, y, *, y_proba):
+            self.frequencies_ = np.bincount(y) / len(y)
+            return self
+
+        def predict_proba(self, X, *, y_proba):
+            return np.tile(self.frequencies_, (len(y_proba), 1))
+
+    data = make_hidden_heterogeneity(200, heterogeneity=1.0, random_state=0)
+    model = GaussianNB().fit(data.X[:100], data.y[:100])
+    wrapped = LocallyCalibratedClassifier(
+        FrozenEstimator(model), ClassFrequencies(), preserve="label"
+    ).fit(data.X[100:], data.y[100:])
+    np.testing.assert_array_equal(wrapped.predict(data.X), model.predict(data.X))
 
 
 @pytest.mark.parametrize("calibrator", ["swc", "isotonic"])

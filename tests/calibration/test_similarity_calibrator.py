@@ -323,18 +323,24 @@ def test_missing_values(data, similarity):
     np.testing.assert_allclose(calibrator.out_of_sample_proba_.sum(axis=1), 1)
 
 
+@pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("similarity", ["euclidean", "rbf", "cosine"])
-def test_sparse_equals_dense_without_centring(data, similarity):
+def test_sparse_equals_dense(data, similarity, scale):
     from hetcal.similarity import make_similarity
 
     cal, new = data
     X, X_new = (np.where(np.abs(part) > 0.7, part, 0) for part in (cal.X, new.X))
-    params = {"similarity": make_similarity(similarity).set_params(scale=False), "augment": "proba"}
+    params = {"similarity": make_similarity(similarity).set_params(scale=scale), "augment": "proba"}
     dense = SimilarityCalibrator(**params).fit(X, cal.y, y_proba=cal.y_proba)
     lean = SimilarityCalibrator(**params).fit(sparse.csr_matrix(X), cal.y, y_proba=cal.y_proba)
     np.testing.assert_allclose(
         lean.predict_proba(sparse.csr_array(X_new), y_proba=new.y_proba),
         dense.predict_proba(X_new, y_proba=new.y_proba),
+        atol=1e-9,
+    )
+    np.testing.assert_allclose(
+        dense.predict_proba(sparse.csr_array(X_new), y_proba=new.y_proba),
+        lean.predict_proba(X_new, y_proba=new.y_proba),
         atol=1e-9,
     )
     lean.extend(sparse.csr_array(X_new), new.y, y_proba=new.y_proba)

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
@@ -49,6 +49,19 @@ from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
+
+
+class _Numbers(TransformerMixin, BaseEstimator):
+    """Selects the columns that the model knows, as pipelines of deployed models do."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.asarray(X[["x0", "x1"]])
+
+    def __sklearn_is_fitted__(self):
+        return True
 
 
 class Recorder(BaseCalibrator):
@@ -218,7 +231,7 @@ def test_a_class_of_the_frozen_model_that_was_not_observed(data):
 def test_a_label_that_the_frozen_model_does_not_know(data):
     X, y = data
     model = GaussianNB().fit(X[y < 2], y[y < 2])
-    with pytest.raises(ValueError, match=r"not in classes: \['2'\].*fix the labels"):
+    with pytest.raises(ValueError, match=r"not in classes: \[2\].*knows.*as it was trained with"):
         LocallyCalibratedClassifier(FrozenEstimator(model), Recorder()).fit(X, y)
 
 
@@ -320,6 +333,70 @@ def test_features_choose_the_representation(data):
     np.testing.assert_allclose(clf.calibrator_.X_, pipe[:-1].transform(X[100:]))
     clf.predict_proba(X[:5])
     np.testing.assert_allclose(clf.calibrator_.new_X_, pipe[:-1].transform(X[:5]))
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("columns", [["x1", "x0"], [2, 1], ("x1", np.int64(1)), "x1"])
+def test_features_name_the_columns_to_compare_by(data, library, columns):
+    X, y = data
+    ids = [f"customer {i}" for i in range(len(y))]
+    table = library({"id": ids} | {f"x{j}": X[:, j] for j in range(2)})
+    pipe = make_pipeline(_Numbers(), GaussianNB()).fit(table, y)
+    clf = LocallyCalibratedClassifier(FrozenEstimator(pipe), Recorder(), features=columns)
+    assert "Recorder" in clf._repr_html_()
+    clf.fit(table, y)
+    chosen = ["x1"] if columns == "x1" else ["x1", "x0"]
+    assert isinstance(clf.calibrator_.X_, library)
+    assert list(clf.calibrator_.X_.columns) == chosen
+    assert clf.predict_proba(table[:3]).shape == (3, len(np.unique(y)))
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array])
+def test_features_number_the_columns_of_an_array(data, as_given):
+    X, y = data
+    frozen = FrozenEstimator(LogisticRegression(max_iter=1000).fit(as_given(X), y))
+    clf = LocallyCalibratedClassifier(frozen, "sbaw", features=[1, 0]).fit(as_given(X), y)
+    assert clf.calibrator_.n_features_in_ == 2
+    alone = get_calibrator("sbaw", features=[1, 0]).fit(
+        as_given(X), y, y_proba=frozen.predict_proba(as_given(X))
+    )
+    np.testing.assert_allclose(
+        alone.predict_proba(as_given(X), y_proba=frozen.predict_proba(as_given(X))),
+        clf.predict_proba(as_given(X)),
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize(
+    ("features", "error", "said"),
+    [
+        (["x00"], ValueError, r"does not have: \['x00'\]\. Did you mean 'x0'\? X has"),
+        ([7], ValueError, r"does not have: \[7\]"),
+        ([], TypeError, r"names, such as \['age', 'income'\], or numbers of columns"),
+        (max, TypeError, "a transformer with fit and transform, or None; got <built-in"),
+    ],
+    ids=["name", "number", "none", "function"],
+)
+def test_features_that_are_neither_columns_nor_a_transformer(data, features, error, said):
+    X, y = data
+    table = pd.DataFrame({f"x{j}": X[:, j] for j in range(3)})
+    clf = LocallyCalibratedClassifier(GaussianNB(), Recorder(), features=features)
+    with pytest.raises(error, match=said):
+        clf.fit(table, y)
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ({"method": "sigmoid"}, r"'method'\. Name the method as calibrator.*'platt'"),
+        ({"ensemble": False}, "as with ensemble=False. Leave it out"),
+        ({"calibratr": "swc"}, "unexpected keyword argument 'calibratr'"),
+    ],
+    ids=lambda part: next(iter(part)) if isinstance(part, dict) else "",
+)
+def test_arguments_of_calibrated_classifier_cv_have_a_hint(argument, said):
+    with pytest.raises(TypeError, match=said):
+        LocallyCalibratedClassifier(GaussianNB(), **argument)
 
 
 def test_unfitted_features_are_fitted_on_the_calibration_rows(data):

@@ -152,8 +152,8 @@ try:
     main([*"apply {model} {table} --quiet -o {out}".split()])
 except SystemExit as ended:
     assert not ended.code
-unused = "scipy.stats._stats_py scipy.optimize scipy.fft sklearn.ensemble sklearn.model_selection"
-unused += " numpy.f2py.rules"
+unused = "scipy.stats._stats_py scipy.optimize._optimize scipy.fft sklearn.ensemble "
+unused += "sklearn.model_selection numpy.f2py.rules"
 assert not set(unused.split()) & set(sys.modules), set(unused.split()) & set(sys.modules)
 # What was put off is there on demand, in every way of asking for it.
 import scipy
@@ -161,6 +161,7 @@ assert scipy.stats.norm.cdf(0) == 0.5
 import scipy.stats._stats_py
 from scipy.stats import mode
 assert sys.modules["scipy.stats"].mode is mode is scipy.stats.mode
+assert scipy.optimize.nnls([[1.0]], [2.0])[0] == 2
 import numpy
 assert numpy.f2py.get_include() and sys.modules["numpy.f2py"].rules is numpy.f2py.rules
 """

@@ -232,6 +232,7 @@ def test_what_does_not_fit_is_refused(call, folder, new, tmp_path, capsys):
 
     assert "'q_default' already" in refused(new.assign(q_default=0.5))
     assert "--prefix" in refused(new.assign(q_default=0.5))
+    assert "--prefix" not in refused(new.assign(flags="", q_default=0.5))  # it would not help
     lacking = refused(new.rename(columns={"age": "aeg"}))
     assert "lacks the column 'age'" in lacking
     assert "Did you mean 'aeg'?" in lacking

@@ -226,6 +226,24 @@ def test_percent_and_drop_missing_do_what_the_errors_promise(call, loans, tmp_pa
     assert (facts["rows_read"], facts["items"]) == (150, 147)
 
 
+@pytest.mark.parametrize("name", ["m.csv", "m.parquet", "m.csv.gz"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["fit", "{t}", *ROLES, "-o"],
+        ["refresh", "{m}", "{t}", "-o"],
+        ["monitor", "{m}", "{t}", "--history"],
+    ],
+    ids=["fit", "refresh", "monitor"],
+)
+def test_a_calibrator_is_not_named_like_a_table(call, folder, tmp_path, capsys, command, name):
+    files = {"t": folder / "loans.csv", "m": folder / "swc.hetcal"}
+    arguments = [part.format(**files) for part in command]
+    assert call(*arguments, tmp_path / name) == 2
+    assert f"e.g. {tmp_path / 'm.hetcal'}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_that_is_there_is_kept(call, folder, tmp_path, capsys):
     out = tmp_path / "m.hetcal"
     out.write_text("precious")

@@ -27,6 +27,7 @@ from hetcal.diagnosis import (
     certainty,
 )
 from hetcal.diagnosis.advise import judged
+from hetcal.diagnosis.checks import check_heavy_item
 from hetcal.diagnosis.measurements import Gain
 from hetcal.metrics.gains import gain_and_error
 
@@ -274,6 +275,18 @@ def test_a_dominant_group_is_named(calibrated):
     (warning,) = [w for w in advice.warnings if w.code == "dominant-group"]
     assert "68%" in warning.text
     assert warning.text[:30] in str(advice)
+
+
+def test_a_heavy_item_is_named(calibrated):
+    items = CalibrationSet.check(
+        calibrated.X[:80],
+        calibrated.y[:80],
+        y_proba=calibrated.y_proba[:80],
+        sample_weight=np.append(np.ones(79), 21),
+        caller="test",
+    )
+    assert "One item has 21% of all weight" in check_heavy_item(items).text
+    assert check_heavy_item(items.take(np.arange(79))) is None
 
 
 def test_training_rows_are_noticed():

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from hetcal.data import CalibrationSet
+from hetcal.data.repeated_rows import n_rows_seen, repeated_rows
 from hetcal.diagnosis.checks import check_repeated_rows
-from hetcal.diagnosis.repeated_rows import n_rows_seen, repeated_rows
 
 
 def items_of(X, *, y=None, p=None, groups=None):

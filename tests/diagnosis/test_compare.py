@@ -14,6 +14,7 @@ from hetcal import SimilarityCalibrator, compare, get_calibrator
 from hetcal._exceptions import HetcalWarning
 from hetcal.calibration import TemperatureScaling, Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.diagnosis.latex import escaped
 from hetcal.metrics import accuracy, brier_score, expected_calibration_error, log_loss
 from hetcal.metrics.standard_errors import mean_and_error, within_one_se
 from hetcal.paper.published import published_table
@@ -131,6 +132,28 @@ def test_the_differences_are_paired(comparison, data):
     assert error == pytest.approx(rows.loc[other, "difference_se"])
     reverse, same_error = comparison.difference(best, other)
     assert (reverse, same_error) == (pytest.approx(-value), pytest.approx(error))
+
+
+def test_a_table_for_a_paper(comparison):
+    lines = comparison.to_latex(["brier", "ece"]).splitlines()
+    assert lines[:3] == [r"\begin{tabular}{lrr}", r"\toprule", r"method & brier & ece \\"]
+    assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+    rows = comparison.frame().set_index(["method", "metric"])
+    for line, method in zip(lines[4:-2], comparison.methods, strict=True):
+        cells = line.removesuffix(r" \\").split(" & ")
+        brier = rows.loc[(method, "brier")]
+        value = f"{brier['value']:.4f}"
+        value = rf"\textbf{{{value}}}" if brier["within_one_se"] else value
+        assert cells[:2] == [escaped(method), f"{value} ({brier['standard_error']:.4f})"]
+        assert "(" not in cells[2]  # a biased error has no standard error
+    with pytest.raises(ValueError, match="metric"):
+        comparison.to_latex(["brief"])
+
+
+def test_names_are_printed_as_they_stand():
+    assert escaped(r"a_b & 5 % \{x}^2~") == (
+        r"a\_b \& 5 \% \textbackslash{}\{x\}\textasciicircum{}2\textasciitilde{}"
+    )
 
 
 def test_the_difference_in_ece_is_that_of_the_table(data):

@@ -275,6 +275,21 @@ def test_columns_that_can_say_nothing_give_no_finding(column):
     assert strongest_cuts(items) == []
 
 
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, sparse.csr_array])
+def test_copies_and_a_heavy_item_are_noted(container):
+    rng = np.random.default_rng(0)
+    X, p = rng.normal(size=(100, 2)), rng.uniform(0.2, 0.8, 100)
+    y, P = (rng.random(100) < p).astype(int), np.column_stack([1 - p, p])
+    rows = np.append(np.arange(100), np.arange(30))
+    given = {"learners": [], "y_proba": P[rows]}
+    with pytest.warns(UserWarning, match="30 of 130 rows repeat another.*global part are too sure"):
+        heterogeneity_test(container(X[rows]), y[rows], **given)
+    heterogeneity_test(container(X[rows]), y[rows], **given, groups=rows)
+    weight = np.append(np.ones(99), 20.0)
+    with pytest.warns(UserWarning, match="one item has 17% of all weight: the global part"):
+        heterogeneity_test(container(X), y, y_proba=P, learners=[], sample_weight=weight)
+
+
 def test_few_groups_bound_the_p_value():
     X, y, P, _ = hidden(lambda X: 3.0 * X[:, 1], n=300)
     found, said = quietly(X, y, y_proba=P, groups=np.arange(300) % 6)

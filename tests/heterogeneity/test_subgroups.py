@@ -1,5 +1,7 @@
 """Named sub-populations: found where they are, measured on others, none where there is none."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,6 +11,7 @@ from scipy.stats import binom, binomtest, norm
 from hetcal.data import CalibrationSet
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import HiddenHeterogeneity, find_subgroups
+from hetcal.heterogeneity.condition_pairs import ConditionPairs
 from hetcal.heterogeneity.conditions import Condition, candidate_conditions, columns_of
 from hetcal.heterogeneity.poisson_binomial import poisson_binomial
 from hetcal.heterogeneity.subgroups import COLUMNS, _words, report_groups
@@ -44,6 +47,54 @@ def test_the_planted_group_is_named():
     share = inside.mean()
     assert first["gain"] == pytest.approx(2 * share * 0.4**2, rel=0.35)
     assert found["gain"].is_monotonic_decreasing
+
+
+def test_what_only_two_columns_together_show_is_named():
+    """Neither condition says anything alone. Seeds that had no part in choosing the search."""
+    found = 0
+    for seed in range(200, 212):
+        rng = np.random.default_rng(seed)
+        X, p = rng.normal(size=(1000, 6)), rng.uniform(0.1, 0.9, 1000)
+        odds = np.log(p / (1 - p)) + np.sign(X[:, 0] * X[:, 1])
+        y = rng.random(1000) < 1 / (1 + np.exp(-odds))
+        rules = find_subgroups(X, y, y_proba=p, random_state=seed)["rule"]
+        found += any("x0" in rule and "x1" in rule for rule in rules)
+    assert found >= 11
+
+
+def test_pairs_are_those_of_a_loop():
+    rng = np.random.default_rng(0)
+    n, K = 300, 3
+    columns = columns_of(rng.normal(size=(n, 2)).round(1))
+    conditions = candidate_conditions(columns, np.arange(n))
+    masks = np.column_stack([condition.mask(columns) for condition in conditions])
+    weight, spread = rng.uniform(0.5, 2, n), rng.uniform(0.1, 0.25, (n, K))
+    residuals = rng.normal(0, 0.4, (n, K)) + 0.8 * (masks[:, [3]] & masks[:, [22]])
+    found = ConditionPairs.of(conditions, masks, spread, weight, 20).standing_out(residuals)
+    kinds = [(c.column, c.kind) for c in conditions]
+    allowed = [
+        (a, b)
+        for a, b in combinations(range(len(conditions)), 2)
+        if kinds[a] != kinds[b] and (masks[:, a] & masks[:, b]).sum() >= 20
+    ]
+
+    def surely(inside, k):
+        total = abs(weight[inside] @ residuals[inside, k])
+        error = np.sqrt(max(weight[inside] ** 2 @ spread[inside, k], 0.25))
+        return total / error, max(total - 2 * error, 0) ** 2 / weight[inside].sum()
+
+    alone = [max(surely(mask, k)[1] for k in range(K)) for mask in masks.T]
+    expected = []
+    for a, b in allowed:
+        for k in range(K):
+            z, repair = surely(masks[:, a] & masks[:, b], k)
+            stands_out = z > np.sqrt(2 * np.log(K * len(allowed)))
+            if stands_out and repair > 1.1 * max(alone[a], alone[b]):
+                expected.append((repair, (a, b), k))
+    expected = sorted(expected, reverse=True)[:12]
+    assert len(expected) > 2
+    assert [rule[1:] for rule in found] == [rule[1:] for rule in expected]
+    np.testing.assert_allclose([rule[0] for rule in found], [rule[0] for rule in expected])
 
 
 def test_measured_on_items_that_had_no_part_in_the_search():

@@ -2,8 +2,10 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 from hetcal import get_calibrator
+from hetcal.calibration import register_calibrator, registry
 from hetcal.datasets import paper_classifier, paper_split
 from hetcal.paper.data import trial_data
 from hetcal.paper.methods import Workbench, scores_of
@@ -45,6 +47,28 @@ def test_methods_are_the_registry_with_the_paper_preset(tmp_path):
         if name == "swc-hh":
             hh = calibrator.heterogeneity_.score_samples(P_test)
             assert by_method(store).loc["hh", "hh"] == pytest.approx(hh.mean())
+
+
+class ClassFrequencies(BaseEstimator):
+    """A calibrator as a user may write it, without ``classes``."""
+
+    def fit(self, X, y, *, y_proba):
+        self.frequencies_ = np.bincount(y) / len(y)
+        return self
+
+    def predict_proba(self, X, *, y_proba):
+        return np.tile(self.frequencies_, (len(y_proba), 1))
+
+
+def test_a_calibrator_of_your_own_runs_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    register_calibrator("frequencies", ClassFrequencies)
+    store = Store(tmp_path)
+    run_trials(moons(["frequencies"]), store)
+    split = paper_split("moons", 0, N_CAL)
+    share = split.y_cal.mean()
+    found = by_method(store).loc["frequencies", "brier"]
+    assert found == pytest.approx(2 * np.mean((split.y_test - share) ** 2))
 
 
 def test_the_published_moons_value(tmp_path):

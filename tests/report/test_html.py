@@ -264,6 +264,7 @@ def test_a_void_advice_claims_nothing(report):
     assert '<span class="chip">recommended</span>' in report.to_html()
     assert '<span class="chip">recommended</span>' not in void.to_html()
     assert "within one standard error of the best" in report.text()
+    assert "X: the features, P: the model's probabilities" in report.text()
     assert "within one standard error of the best" not in void.text()
 
 

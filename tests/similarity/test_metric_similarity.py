@@ -241,3 +241,16 @@ def test_weights_and_a_constant_column_give_no_warning():
         Z = np.full((120, 26), rng.dirichlet(np.ones(26)))
         similarity = EuclideanSimilarity().fit(Z, sample_weight=rng.random(120) * 1e80)
         assert np.isfinite(similarity.pairwise(Z[:2])).all()
+
+
+def test_cosines_of_sparse_items_in_files_of_before_are_not_centred(items):
+    """Their predictions stay as they were."""
+    Z, codes, new = items
+    similarity = CosineSimilarity().fit(sparse.csr_array(Z), codes)
+    scale = similarity.scaler_.scale_
+    plain = by_pairs(
+        lambda a, b: (a @ b / np.linalg.norm(a) / np.linalg.norm(b) + 1) / 2, new / scale, Z / scale
+    )
+    assert np.abs(similarity.pairwise(sparse.csr_array(new)) - plain).max() > 0.01
+    del similarity.centre_
+    np.testing.assert_allclose(similarity.pairwise(sparse.csr_array(new)), plain, atol=1e-12)

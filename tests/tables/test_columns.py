@@ -55,6 +55,28 @@ def test_a_plain_table():
     assert labelled.notes == []
 
 
+@pytest.mark.parametrize("size", [N, 5 * N], ids=["all", "some"])
+def test_whole_numbers_that_never_repeat_are_no_feature(size):
+    table = loans()
+    numbers = 40_000 + np.random.default_rng(1).permutation(size)[:N]
+    labelled = read(table.assign(policy=numbers))
+    assert "policy" not in labelled.X
+    assert "policy (a different whole number in every row, like an id)" in labelled.notes[0]
+    assert "policy" in read(table.assign(policy=numbers), features="policy,age").X
+    # Amounts of money may all be different by chance; so may numbers that are not whole.
+    kept = read(table.assign(cents=1000 * numbers, share=numbers / 7))
+    assert {"cents", "share"} <= set(kept.X)
+
+
+def test_a_column_that_may_be_a_weight_is_noted():
+    table = loans().assign(sample_weight=np.linspace(0.5, 2, N))
+    (note,) = read(table).notes
+    assert "'sample_weight' is used as a feature" in note
+    assert "--weight sample_weight" in note
+    assert read(table, weight="sample_weight").notes == []
+    assert read(loans().assign(weight_loss=1.5 - np.linspace(0, 3, N))).notes == []
+
+
 @pytest.mark.parametrize("container", ["polars", "arrow", "csv", "parquet", "feather"])
 def test_every_container_gives_the_same_problem(tmp_path, container):
     table = loans()

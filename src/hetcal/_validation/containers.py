@@ -14,8 +14,21 @@ def as_frame(data: Any) -> nw.DataFrame | None:
     """Return a narwhals view of a pandas, polars or Arrow table; None for anything else."""
     if isinstance(data, np.ndarray):  # the common case, and narwhals takes a while to say no
         return None
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    frame = _seen(data, eager_only=True)
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _seen(data: Any, **options: Any) -> Any:
+    """Return a narwhals view of data, or the data where there is none."""
+    try:
+        return nw.from_native(data, pass_through=True, **options)
+    except nw.exceptions.DuplicateError as error:
+        names = [str(name) for name in data.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(
+            f"The table with the columns {names[:20]} has several that are named {twice[:10]}. "
+            "Give each column a name of its own."
+        ) from error
 
 
 def without_tensor(data: Any, name: str) -> Any:
@@ -38,7 +51,7 @@ def without_tensor(data: Any, name: str) -> Any:
         return data
     if not (hasattr(data, "__array__") or hasattr(data, "__dlpack__")):
         return data
-    native = nw.from_native(data, allow_series=True, pass_through=True)
+    native = _seen(data, allow_series=True)
     if isinstance(native, nw.DataFrame | nw.LazyFrame | nw.Series):
         return data
     try:
@@ -84,7 +97,7 @@ def as_array(data: Any, name: str) -> NDArray:
         raise ValueError(f"{name} is missing. Pass {name}=...")
     if sparse.issparse(data):
         raise TypeError(f"{name} is a sparse matrix; pass a dense array, e.g. {name}.toarray().")
-    native = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
+    native = _seen(data, eager_only=True, allow_series=True)
     if isinstance(native, nw.DataFrame | nw.Series):
         return np.asarray(native.to_numpy())
     return np.asarray(data)

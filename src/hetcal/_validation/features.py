@@ -9,7 +9,9 @@ The encoding, column by column:
   at most ``max_levels`` distinct values become one 0/1 column per level seen at fit; a missing one
   and an unknown level are all zeros, the latter with a warning that counts them;
 - string columns with more distinct values are text: an error that says what to do;
-- dates and nested columns are an error.
+- columns of vectors (embeddings: lists or arrays of numbers, all of one length) become one column
+  per component;
+- dates and other nested columns are an error, which says which columns could be used.
 
 A sparse matrix stays sparse (CSR) where the method allows it.
 """
@@ -41,6 +43,7 @@ from hetcal._stored.fields import (
     whole,
 )
 from hetcal._validation.containers import as_frame, masked_as_missing
+from hetcal._validation.vectors import spread_vectors
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
 # What a file may ask for. A table is predicted column by column, and loading predicts once.
@@ -103,6 +106,7 @@ class FeatureEncoder:
     def fit(self, X: Any) -> FeatureEncoder:
         """Learn names, levels and fill values of the columns of ``X``."""
         self.levels_, self.fill_, self.feature_names_in_ = {}, None, None
+        X = spread_vectors(X)
         if sparse.issparse(X):
             self.n_features_in_ = self._checked_sparse(X).shape[1]
             return self
@@ -114,10 +118,7 @@ class FeatureEncoder:
             refuse_empty(frame.shape)
             self.n_features_in_ = frame.shape[1]
             self.feature_names_in_ = _string_names(frame)
-            for j, column in enumerate(frame.iter_columns()):
-                levels = self._column_levels(column)
-                if levels is not None:
-                    self.levels_[j] = levels
+            self.levels_ = self._levels(frame)
             matrix = self._encode_frame(frame)
         if self.missing == "impute":
             self.fill_ = _column_medians(matrix)
@@ -129,6 +130,7 @@ class FeatureEncoder:
         ``quiet`` leaves the warning about unknown levels out; Python's own filters of warnings are
         not safe to change while other threads run.
         """
+        X = spread_vectors(X)
         if sparse.issparse(X):
             matrix = self._checked_sparse(X)
             self._check_width(matrix.shape[1])
@@ -188,6 +190,24 @@ class FeatureEncoder:
         refuse_empty(matrix.shape)
         check_finite_numeric(matrix.data)
         return matrix
+
+    def _levels(self, frame: nw.DataFrame) -> dict[int, list]:
+        """Return the levels of the categorical columns; of columns without encoding name all."""
+        found: dict[int, list] = {}
+        refused: dict[str, Exception] = {}
+        for j, column in enumerate(frame.iter_columns()):
+            try:
+                levels = self._column_levels(column)
+            except (TypeError, ValueError) as error:
+                refused[column.name] = error
+            else:
+                found |= {} if levels is None else {j: levels}
+        if refused:
+            first = next(iter(refused.values()))
+            raise type(first)(
+                f"{first}{_what_can_be_used(frame.columns, list(refused))}"
+            ) from first
+        return found
 
     def _column_levels(self, column: nw.Series) -> list | None:
         """Return the levels of a categorical column, None for a numeric one."""
@@ -278,6 +298,19 @@ class FeatureEncoder:
         )
 
 
+def _what_can_be_used(names: list, refused: list) -> str:
+    """Return which columns have an encoding, for the error about those that have none."""
+    others = f" Nor have {refused[1:11]}." if len(refused) > 1 else ""
+    usable = [name for name in names if name not in refused]
+    if not usable:
+        return others
+    return (
+        f"{others} Of X, {usable[:20]} can be used. For a classifier that needs the other columns: "
+        f"LocallyCalibratedClassifier(classifier, features={usable[:20]}) hands only these to the "
+        "calibrator."
+    )
+
+
 def check_finite_numeric(matrix: NDArray[np.float64]) -> None:
     """Raise when a feature is infinite (missing values are a matter of the method)."""
     infinite = np.isinf(matrix)
@@ -291,13 +324,7 @@ def check_finite_numeric(matrix: NDArray[np.float64]) -> None:
 
 
 def _numeric_array(X: Any) -> NDArray[np.float64]:
-    array = np.asarray(masked_as_missing(X))
-    if array.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array for X, got an array of shape {array.shape}. Reshape your data with "
-            "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is one item."
-        )
-    refuse_empty(array.shape)
+    array = rows_and_columns(X)
     if array.dtype.kind in "USO" and any(isinstance(v, str) for v in array.ravel()[:100_000]):
         example = next(str(v) for v in array.ravel() if isinstance(v, str))
         raise ValueError(
@@ -312,6 +339,25 @@ def _numeric_array(X: Any) -> NDArray[np.float64]:
         raise TypeError(f"X holds objects that are not numbers: {error}. Encode them.") from error
     check_finite_numeric(matrix)
     return matrix
+
+
+def rows_and_columns(X: Any) -> NDArray:
+    """Return what is no table as an array with a row per item, or say why it is none."""
+    array = np.asarray(masked_as_missing(X))
+    if array.ndim == 1 and array.size and isinstance(array[0], str):
+        raise ValueError(
+            f"Expected 2D array for X, got {len(array)} texts such as {str(array[0])[:60]!r}. "
+            "Turn each text into numbers first: an embedding, or TF-IDF "
+            "(sklearn.feature_extraction.text.TfidfVectorizer) and TruncatedSVD(50), fitted once "
+            "and used for new items too."
+        )
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array for X, got an array of shape {array.shape}. Reshape your data with "
+            "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is one item."
+        )
+    refuse_empty(array.shape)
+    return array
 
 
 def _numeric_column(column: nw.Series) -> NDArray[np.float64]:

@@ -103,7 +103,7 @@ class Additions:
         if "interval" in wanted and not hasattr(model.calibrator, "predict_interval"):
             raise InputError(
                 f"--interval: {type(model.calibrator).__name__} has no interval of P(y | x). Fit "
-                "with --method hybrid, and without --preserve."
+                "with --method hybrid."
             )
         self.kinds = self._new_columns()
         self._first_row, self.n_rows = first_row, 0
@@ -118,10 +118,12 @@ class Additions:
         """Raise where a new column would have the name of an old one."""
         there = [name for name in self.names if name in set(names)]
         if there:
+            with_prefix = {*self._q_names, *self._ends}
+            ways = ["write the new columns alone (--only-new)", "leave some away (--columns)"]
+            ways += ["use another --prefix"] if with_prefix.issuperset(there) else []
             raise InputError(
                 f"The table has the column{'s' if len(there) > 1 else ''} {listed(there, 5)} "
-                "already. Apply to the original table, write the new columns alone (--only-new), "
-                "leave some away (--columns), or use another --prefix."
+                f"already. Apply to the original table, {', '.join(ways[:-1])}, or {ways[-1]}."
             )
 
     def to(self, batch: Any) -> dict[str, Any]:

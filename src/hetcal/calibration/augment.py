@@ -23,6 +23,7 @@ from hetcal._stored.fields import (
 )
 from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
+from hetcal.calibration.chosen_columns import as_transformer
 from hetcal.data import CalibrationSet, Scores
 
 AUGMENTATIONS = ("log-proba-scaled", "proba-scaled", "log-proba", "proba", None)
@@ -44,9 +45,10 @@ class AugmentedSpace:
 
     Parameters
     ----------
-    features : transformer or None
-        Applied to X first (a PCA, a network's latent layer). It is fitted without labels, so that
-        predictions of the items stay out of sample; frozen ones are not refitted.
+    features : transformer, list of columns, or None
+        Applied to X first (a PCA, a network's latent layer), or the columns to use. It is fitted
+        without labels, so that predictions of the items stay out of sample; frozen ones are not
+        refitted.
     augment : {"log-proba-scaled", "proba-scaled", "log-proba", "proba", None}
         What stands beside the features: probabilities or their logarithms, standardised on the
         calibration items or raw, or nothing.
@@ -115,20 +117,15 @@ class AugmentedSpace:
         return np.hstack([features, columns])
 
     def _fitted_features(self, X: Any) -> Any:
-        if not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
-            raise TypeError(
-                "features must be a transformer, with fit and transform, or None; got "
-                f"{self.features!r}. To choose columns, pass only those in X, or use "
-                "sklearn.compose.ColumnTransformer."
-            )
-        frozen = isinstance(self.features, FrozenEstimator)
-        if not frozen and get_tags(self.features).target_tags.required:
+        features = as_transformer(self.features, "SimilarityCalibrator")
+        frozen = isinstance(features, FrozenEstimator)
+        if not frozen and get_tags(features).target_tags.required:
             raise ValueError(
-                f"features={self.features!r} learns from labels; fitted on the calibration labels "
+                f"features={features!r} learns from labels; fitted on the calibration labels "
                 "it would spoil the out-of-sample predictions. Fit it on other data and pass "
                 "FrozenEstimator(fitted transformer)."
             )
-        return clone(self.features).fit(X, None)
+        return clone(features).fit(X, None)
 
     def _represented(self, X: Any) -> Any:
         return X if self.features_ is None else self.features_.transform(X)

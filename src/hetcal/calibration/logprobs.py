@@ -82,8 +82,9 @@ def from_logprobs(
     """
     check_choice(tokens, "tokens", ("sum", "mean"), caller="from_logprobs")
     check_same_rows(y=y, logprobs=logprobs)
+    named = None if classes is not None else column_names(logprobs)
     if classes is None:
-        classes = column_names(logprobs)
+        classes = named
     if classes is None and y is None:
         raise ValueError(
             "from_logprobs got neither y nor classes. Pass the labels of the calibration items, "
@@ -91,10 +92,28 @@ def from_logprobs(
         )
     given = classes is not None
     order = check_labels(classes if given else y, classes)[1]
+    if y is not None:
+        _refuse_unknown_options(y, order, named)
     labels = None if y is None else order[check_labels(y, order)[0]]
     L, elsewhere = _matrix(logprobs, order, tokens, given)
     _refuse(L, order, tokens)
     return labels, _shares(_with_unlisted(L, elsewhere)), order
+
+
+def _refuse_unknown_options(y: Any, order: NDArray, named: list[str] | None) -> None:
+    """Raise where the options were not given and cannot be what was taken for them."""
+    seen = check_labels(y)[1]
+    if len(order) < 2:
+        raise ValueError(
+            f"from_logprobs: y holds the single option {seen.tolist()[0]!r}, and the others are "
+            "not known from it. Pass all options, classes=[...]."
+        )
+    unknown = [label for label in seen.tolist() if label not in set(order.tolist())]
+    if named is not None and unknown:
+        raise ValueError(
+            f"from_logprobs: the columns of logprobs are named {named[:10]}, but y holds "
+            f"{unknown[:10]}. Pass the options in the order of the columns, classes=[...]."
+        )
 
 
 def _matrix(

@@ -88,7 +88,7 @@ class LabelPreserving(GroupAwareCalibrator):
     @property
     def uses_features(self) -> bool:  # type: ignore[override]
         """Whether the calibrator looks at features."""
-        return self.calibrator.uses_features
+        return getattr(self.calibrator, "uses_features", True)
 
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
@@ -116,7 +116,8 @@ class LabelPreserving(GroupAwareCalibrator):
             As the calibrator's own.
         """
         top = self._top(self._new_scores(X, y_proba, logits))
-        said = self.calibrator_.predict_proba(X, y_proba=y_proba, logits=logits, **options)
+        given = y_proba if self.input_kind_ == "y_proba" else logits
+        said = self.calibrator_.predict_proba(X, **{self.input_kind_: given}, **options)
         if isinstance(said, tuple):
             return (keep_top(said[0], top), *said[1:])
         return keep_top(said, top)
@@ -147,6 +148,22 @@ class LabelPreserving(GroupAwareCalibrator):
     def evidence(self, X: Any, **options: Any) -> Any:
         """Return the calibration items that voted for each item; as the calibrator's."""
         return self.calibrator_.evidence(X, **options)
+
+    @available_if(_inner_has("predict_interval"))
+    @on_snapshot
+    def predict_interval(self, X: Any, **options: Any) -> Any:
+        """Return an interval of P(y | x) for each item; as the calibrator's.
+
+        It is about the truth, not about the prediction: a probability that had to give way to the
+        classifier's choice may lie outside.
+        """
+        return self.calibrator_.predict_interval(X, **options)
+
+    @available_if(_inner_has("predict_smoothed_interval"))
+    @on_snapshot
+    def predict_smoothed_interval(self, X: Any, **options: Any) -> Any:
+        """Return an interval for each smoothed probability; as the calibrator's."""
+        return self.calibrator_.predict_smoothed_interval(X, **options)
 
     def _set_price(self, predicted: Matrix, items: CalibrationSet) -> None:
         self.top_ = self._top(items.scores)

@@ -131,7 +131,7 @@ def preserving(calibrator: BaseCalibrator, preserve: str | None) -> BaseCalibrat
         raise ValueError(f"Unknown preserve={preserve!r}. Pass preserve='label', or leave it out.")
     if preserve is None:
         return calibrator
-    return LabelPreserving(calibrator, classes=calibrator.classes)
+    return LabelPreserving(calibrator, classes=getattr(calibrator, "classes", None))
 
 
 register_calibrator("uncalibrated", Uncalibrated)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from numbers import Real
 from typing import Any, Self
 
@@ -13,8 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._stored import expect, stored
-from hetcal._stored.checks import check_codes
+from hetcal._stored import stored
 from hetcal._stored.fields import (
     MOST_FEATURES,
     MOST_ITEMS,
@@ -32,23 +30,17 @@ from hetcal._stored.fields import (
     whole,
 )
 from hetcal._typing import Matrix
-from hetcal._validation import check_labels, check_same_rows, check_sample_weight
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import STORED, GroupAwareCalibrator
-from hetcal.calibration.forgetting import (
-    Aged,
-    Forgetting,
-    check_classes_left,
-    check_times,
-    items_to_age,
-)
+from hetcal.calibration.extending import ExtendableVotes, refuse_huge
 from hetcal.calibration.out_of_sample_support import (
     OutOfSampleSupport,
     Reference,
     stored_support,
 )
 from hetcal.calibration.own_votes import GroupedVotes, OwnVotes
+from hetcal.calibration.stored_votes import StoredVotes
 from hetcal.calibration.votes_on_items import (
     ItemsToVoteOn,
     vote_interval,
@@ -57,13 +49,11 @@ from hetcal.calibration.votes_on_items import (
 )
 from hetcal.data import CalibrationSet, NewItems, Scores
 from hetcal.heterogeneity import HiddenHeterogeneity
-from hetcal.kernels._backend import native
 from hetcal.kernels.votes import Voters, VoteRule
 from hetcal.similarity import BaseSimilarity, make_similarity
 
 # Beyond this the smallest similarity of a forest, to the power, is no number any more.
 _LARGEST_POWER = 100
-_LARGEST_WEIGHT = 1e100
 
 
 @stored(
@@ -94,7 +84,7 @@ _LARGEST_WEIGHT = 1e100
         "_out_of_sample_support",
     ),
 )
-class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
+class SimilarityCalibrator(StoredVotes, ExtendableVotes, OutOfSampleSupport, GroupAwareCalibrator):
     r"""Calibrate each item by the labels of the calibration items that are similar to it.
 
     Estimates, for a new item t with features x and probabilities p,
@@ -123,10 +113,11 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     augment : {"log-proba-scaled", "proba-scaled", "log-proba", "proba", None}
         What stands beside the features in the space of comparison. The logarithm keeps
         saturated probabilities apart, which a plain probability near 1 does not.
-    features : transformer, optional
+    features : transformer or list of columns, optional
         Applied to X before items are compared (a PCA, a network's latent layer); fitted on the
         calibration items without their labels. Wrap a fitted one in
-        :class:`sklearn.frozen.FrozenEstimator`.
+        :class:`sklearn.frozen.FrozenEstimator`. A list (``["age", "income"]``) names the columns
+        of X to compare by.
     classes : array-like, optional
         The classes in the column order of ``y_proba``.
     random_state : int, default=0
@@ -190,7 +181,7 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
         self._check_parameters()
-        _refuse_huge(items.weights)
+        refuse_huge(items.weights)
         self._remember(items)
         self.groups_ = items.groups
         self.times_: Matrix | None = None
@@ -366,86 +357,6 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             self._out_of_sample = vote_shares(self._own_votes().ballot(), self.scores_.proba)
         return self._out_of_sample
 
-    def extend(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        y_proba: Any = None,
-        logits: Any = None,
-        sample_weight: Any = None,
-        times: Any = None,
-        half_life: Any = None,
-        window: Any = None,
-    ) -> Self:
-        """Add calibration items without learning the similarity anew, and forget old ones.
-
-        Parameters
-        ----------
-        X, y, y_proba, logits, sample_weight
-            Further calibration items, as in :meth:`fit`; the newest last.
-        times : array-like of shape (m,), optional
-            When each of them was seen: dates or numbers. Items of before that have no time, such
-            as those of :meth:`fit`, count as seen when the first that has one was.
-        half_life : float or duration, optional
-            After so many rows (with dates as ``times``: so much time, such as ``"30 days"``; with
-            numbers: in their unit) an item counts half. Items of :meth:`fit` begin to lose weight
-            with the first that is added. After 30 half-lives an item is dropped.
-        window : float or duration, optional
-            Only so many of the newest rows stay (with ``times``: items of so much time).
-
-        Returns
-        -------
-        self
-        """
-        added = self.new_items(X, y_proba=y_proba, logits=logits)
-        codes, _ = check_labels(y, self.classes_)
-        check_same_rows(X=X, y=codes)
-        weight = None
-        if sample_weight is not None:
-            weight = check_sample_weight(sample_weight, codes.shape[0])
-            _refuse_huge(weight)
-        aged = self.aged_by(codes, weight, times, half_life=half_life, window=window)
-        return self.extend_items(added, codes, aged)
-
-    def aged_by(
-        self,
-        codes: NDArray[np.int64],
-        weight: Matrix | None = None,
-        times: Any = None,
-        *,
-        half_life: Any = None,
-        window: Any = None,
-    ) -> Aged:
-        """Return what stays of the calibration items, and of more of them, once these are added."""
-        known = getattr(self, "times_", None)  # files did not always have it
-        seen = check_times(times, len(codes), known)
-        aged = Forgetting.check(half_life, window, times).join(
-            items_to_age(len(self.voters_.codes), self.voters_.weight, known),
-            items_to_age(len(codes), weight, seen),
-        )
-        check_classes_left(self.classes_[np.concatenate([self.voters_.codes, codes])], aged)
-        return aged
-
-    def extend_items(self, items: NewItems, codes: NDArray[np.int64], aged: Aged) -> Self:
-        """Add calibration items that were checked already, and keep those of :meth:`aged_by`."""
-        if self.groups_ is not None or self.heterogeneity_ is not None:
-            raise ValueError(
-                "extend is not available after fit with groups= or heterogeneity=, which need the "
-                "whole calibration set. Fit anew on all items."
-            )
-        self.similarity_ = copy(self.similarity_)
-        self.similarity_.extend(self.space_.join(items.features, items.scores))
-        if len(aged.rows) < self.similarity_.n_items_:
-            self.similarity_.retain(aged.rows)
-        every = np.concatenate([self.voters_.codes, codes])
-        self.voters_ = Voters(every[aged.rows], len(self.classes_), aged.weight)
-        self.scores_ = self.scores_.plus(items.scores).take(aged.rows)
-        self.times_ = aged.times
-        self._out_of_sample = None
-        self._out_of_sample_support = None
-        return self
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -549,69 +460,6 @@ class SimilarityCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
                 y_proba=items.proba,
                 **{name: value for name, value in options.items() if value is not None},
             )
-        )
-
-    def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
-        # The features of grouped items go along only while something still needs them.
-        if self._out_of_sample is None:
-            return state
-        if self._Z_grouped is not None:
-            self.out_of_sample_support()
-        support = getattr(self, "_out_of_sample_support", None)
-        known = {} if support is None else {"_out_of_sample_support": support}
-        return state | known | {"_Z_grouped": None}
-
-    @staticmethod
-    def _bytes_needed(state: dict[str, Any]) -> int:
-        """Return what a first vote takes: labels as a matrix, leaf sums, shared leaves by class."""
-        voters, similarity = state.get("voters_"), state.get("similarity_")
-        if not isinstance(voters, Voters):
-            return 0
-        n, K = len(voters.codes), voters.n_classes
-        forest = getattr(similarity, "forest_", None)
-        if forest is None:
-            return 8 * n * K
-        sums = 0 if K <= 4 else 28 * min(n * forest.n_trees, forest.n_leaves * K)
-        return 8 * K * (forest.n_trees + 1) + sums + (8 * n * K if native() is None else 0)
-
-    def _check_restored(self) -> None:
-        super()._check_restored()
-        self._check_parameters()
-        n, K = len(self.voters_.codes), len(self.classes_)
-        expect(self.voters_.n_classes == K, self, "has other voters")
-        expect(self.similarity_.n_items_ == n, self, "has voters that are not its items")
-        expect(self.scores_.proba.shape == (n, K), self, "has scores of other items")
-        mass = getattr(self.similarity_, "mass_", None)
-        expect(mass is None or mass.n_classes == K, self, "has leaf sums of other classes")
-        if self.groups_ is not None:
-            check_codes(self, self.groups_, n, n)
-        times = getattr(self, "times_", None)
-        expect(times is None or len(times) == n, self, "has times of other items")
-        if self.heterogeneity_ is not None:
-            same = self.heterogeneity_._items.P.shape[1] == K
-            expect(same, self, "has a heterogeneity of other classes")
-        self._check_restored_columns(n, K)
-        predicted = self._out_of_sample
-        same = predicted is None or predicted.shape == (n, K)
-        expect(same, self, "has no out-of-sample predictions")
-        self._check_stored_support(n)
-
-    def _check_restored_columns(self, n_items: int, n_classes: int) -> None:
-        encoder, added = self.space_.encoder, self.space_.n_proba
-        wanted = 0 if self.space_.augment is None else n_classes
-        expect(added == wanted, self, "adds other probabilities")
-        width = len(encoder.feature_names_out_) + added
-        expect(self.similarity_.n_columns_ == width, self, "compares other columns")
-        expect(self.n_features_in_ == encoder.n_features_in_, self, "reads other columns")
-        Z = self._Z_grouped
-        expect(Z is None or Z.shape == (n_items, width), self, "has other items in groups")
-
-
-def _refuse_huge(weight: Matrix) -> None:
-    if weight.max() > _LARGEST_WEIGHT:
-        raise ValueError(
-            f"sample_weight holds {weight.max():g}; the sum of such votes is no number any more. "
-            "Divide all weights by their mean."
         )
 
 

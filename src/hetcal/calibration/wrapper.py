@@ -8,14 +8,11 @@ from typing import Any, Self
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_is_fitted,
     column_or_1d,
@@ -26,9 +23,7 @@ from sklearn.utils.validation import (
 from hetcal._compat import side_by_side
 from hetcal._exceptions import (
     ColumnOrderWarning,
-    RefitWarning,
     TrainingSetWarning,
-    levels_to_caller,
 )
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import (
@@ -44,7 +39,6 @@ from hetcal._stored.fields import (
     setting,
     whole,
 )
-from hetcal._threads import ThreadSafe, on_snapshot
 from hetcal._typing import Matrix
 from hetcal._validation import (
     check_groups,
@@ -53,20 +47,21 @@ from hetcal._validation import (
     check_sample_weight,
     check_two_classes,
 )
-from hetcal._validation.containers import as_array, as_frame, masked_as_missing, take_rows
+from hetcal._validation.containers import as_array, as_frame, take_rows
 from hetcal.calibration.base import BaseCalibrator
+from hetcal.calibration.chosen_columns import as_transformer
 from hetcal.calibration.crossfit import cross_fit, output_kind, output_of, weight_parameter
+from hetcal.calibration.delegated_methods import DelegatedMethods
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, preserving
+from hetcal.calibration.wrapper_checks import (
+    as_input,
+    refuse_unknown_labels,
+    unexpected_argument,
+    warn_of_refit,
+)
 
 _DEFAULT_CALIBRATOR = "hybrid"
-
-
-def _calibrator_has(method: str):
-    def check(self: LocallyCalibratedClassifier) -> bool:
-        return hasattr(getattr(self, "calibrator_", None) or self._make_calibrator(), method)
-
-    return check
 
 
 @stored(
@@ -86,7 +81,9 @@ def _calibrator_has(method: str):
     },
     may_lack=("feature_names_in_",),
 )
-class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class LocallyCalibratedClassifier(
+    DelegatedMethods, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+):
     """A classifier whose probabilities are calibrated, item by item, from labelled data.
 
     For each new item it returns q, the estimate of P(y | x) that ``calibrator`` makes of what
@@ -113,9 +110,10 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         :func:`~hetcal.calibration.registry.get_calibrator` knows. None is the hybrid
         of global and local methods (``"hybrid"``). Parameters of an instance can be searched, for
         example ``calibrator__caution``.
-    features : transformer, optional
-        The representation in which items are similar: its ``transform(X)`` replaces ``X`` for the
-        calibrator. An unfitted transformer is fitted on the calibration rows.
+    features : list of columns or transformer, optional
+        What items are compared by. A list (``["age", "income"]``) names columns of ``X``; all
+        others, such as ids and dates, are left to ``estimator``. Of a transformer, ``transform(X)``
+        replaces ``X`` for the calibrator; an unfitted one is fitted on the calibration rows.
         ``FrozenEstimator(pipe[:-1])`` reuses the fitted preprocessing of a pipeline; write it in
         this order, since ``FrozenEstimator(pipe)[:-1]`` is not frozen and would be fitted anew.
         None: ``X`` itself, encoded by the calibrator (categories become 0/1 columns). Global
@@ -185,7 +183,10 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         preserve: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
+        **unknown: Any,
     ):
+        if unknown:
+            raise TypeError(unexpected_argument(next(iter(unknown))))
         self.estimator = estimator
         self.calibrator = calibrator
         self.features = features
@@ -218,7 +219,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         -------
         self
         """
-        X = _as_input(X)
+        X = as_input(X)
         validate_data(self, X, reset=True, skip_check_array=True)
         y, seen, weight = self._checked_labels(X, y, sample_weight)
         group_codes = check_groups(groups, y.shape[0])
@@ -258,48 +259,6 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         Q = self.predict_proba(X)
         return self.classes_[Q.argmax(axis=1)]
 
-    @available_if(_calibrator_has("support"))
-    @on_snapshot
-    def support(self, X: Any, **options: Any) -> Any:
-        """Return how much calibration data stands behind each item; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.support(features, **output, **options)
-
-    @available_if(_calibrator_has("evidence"))
-    @on_snapshot
-    def evidence(self, X: Any, **options: Any) -> Any:
-        """Return the calibration items that voted for each item; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.evidence(features, **output, **options)
-
-    @available_if(_calibrator_has("effective_sample_size"))
-    @on_snapshot
-    def effective_sample_size(self, X: Any, **options: Any) -> Any:
-        """Return how many equal votes each item's vote is worth; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.effective_sample_size(features, **output, **options)
-
-    @available_if(_calibrator_has("predict_interval"))
-    @on_snapshot
-    def predict_interval(self, X: Any, **options: Any) -> Any:
-        """Return an interval of P(y | x) for each item; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.predict_interval(features, **output, **options)
-
-    @available_if(_calibrator_has("predict_smoothed_interval"))
-    @on_snapshot
-    def predict_smoothed_interval(self, X: Any, **options: Any) -> Any:
-        """Return an interval for each smoothed probability; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.predict_smoothed_interval(features, **output, **options)
-
-    @available_if(_calibrator_has("predict_venn_abers_pair"))
-    @on_snapshot
-    def predict_venn_abers_pair(self, X: Any, **options: Any) -> Any:
-        """Return the Venn-Abers pair of E[y | q], of items predicted alike; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.predict_venn_abers_pair(features, **output, **options)
-
     def get_metadata_routing(self) -> MetadataRouter:
         """Return who gets which metadata: this estimator itself and the classifier's ``fit``."""
         fits = MethodMapping().add(caller="fit", callee="fit")
@@ -310,7 +269,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         tags = super().__sklearn_tags__()
         inner = get_tags(self._make_estimator()).input_tags
         readers = [inner]
-        if self.features is not None:
+        if hasattr(self.features, "transform"):
             readers.append(get_tags(self.features).input_tags)
         elif (calibrator := self._calibrator_of_features()) is not None:
             readers.append(get_tags(calibrator).input_tags)
@@ -326,7 +285,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
             features = self.features_
         else:
             parts = {"estimator": self._make_estimator(), "calibrator": self._make_calibrator()}
-            features = self.features
+            features = self.features if hasattr(self.features, "transform") else None
         return side_by_side(parts if features is None else parts | {"features": features})
 
     def _make_estimator(self) -> Any:
@@ -388,10 +347,11 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
                 )
             self.estimator_ = estimator.fit(X, y)
             self.classes_ = np.asarray(getattr(self.estimator_, "classes_", seen))
+            refuse_unknown_labels(seen, self.classes_)
             self.calibration_rows_ = np.arange(y.shape[0])
             self.out_of_fold_output_ = output_of(self.estimator_, X, self.classes_)
             return
-        _warn_of_refit(given, estimator, "model")
+        warn_of_refit(given, estimator, "model")
         self.classes_ = seen
         parameters = self._estimator_parameters(estimator, weight, fit_params)
         self.out_of_fold_output_, self.calibration_rows_ = cross_fit(
@@ -448,8 +408,9 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
 
     def _fit_features(self, X: Any, y: NDArray) -> Any:
         if self.features is not None:
-            unfitted = clone(self.features)
-            _warn_of_refit(self.features, unfitted, "features")
+            given = as_transformer(self.features, "LocallyCalibratedClassifier")
+            unfitted = clone(given)
+            warn_of_refit(given, unfitted, "features")
             self.features_ = unfitted.fit(self._without_proba(X), y)
         return self._represented(X)
 
@@ -466,7 +427,7 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
     def _new_items(self, X: Any) -> tuple[Any, dict[str, Matrix]]:
         """Return what the calibrator needs to know of new items: features and model output."""
         check_is_fitted(self, "calibrator_")
-        X = _as_input(X)
+        X = as_input(X)
         if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
             raise ValueError(
                 f"Expected 2D array, got 1D array of length {X.shape[0]} instead. "
@@ -514,43 +475,6 @@ class LocallyCalibratedClassifier(ThreadSafe, ClassifierMixin, MetaEstimatorMixi
         expect(same, self, "reads other columns")
 
 
-def _warn_of_refit(given: Any, cloned: Any, name: str) -> None:
-    """Warn where what was learned before is about to be forgotten."""
-    if _seems_fitted(given) and not _seems_fitted(cloned):
-        warnings.warn(
-            f"{type(given).__name__} is fitted already and is fitted again on these rows. To use "
-            f"it as it is, freeze it: FrozenEstimator({name}), from sklearn.frozen. To fit it "
-            f"here, pass clone({name}).",
-            RefitWarning,
-            stacklevel=levels_to_caller(),
-        )
-
-
-def _seems_fitted(estimator: Any) -> bool:
-    """Return whether scikit-learn takes the estimator for fitted.
-
-    Some always are, because they learn nothing or hold a frozen model: a clone tells them apart.
-    """
-    try:
-        check_is_fitted(estimator)
-    except (NotFittedError, TypeError, AttributeError):
-        return False
-    return True
-
-
 def _uses_features(calibrator: Any) -> bool:
     """Return whether the calibrator looks at X; one that does not say is given it."""
     return getattr(calibrator, "uses_features", True)
-
-
-def _as_input(X: Any) -> Any:
-    """Return tables and arrays as they are, sparse matrices by rows, all else as an array.
-
-    Masked values are missing ones, which scikit-learn's models would take for known.
-    """
-    if sparse.issparse(X):
-        return X.tocsr()
-    X = masked_as_missing(X)
-    if as_frame(X) is not None or isinstance(X, np.ndarray):
-        return X
-    return np.asarray(X)

@@ -126,7 +126,8 @@ def _show(
         return
     tested = f"{comparison.n_splits} splits" if comparison.n_splits else "each without its label"
     console.print(
-        f"{comparison.n_items:,} items, {tested}. * within one standard error of the best.",
+        f"{comparison.n_items:,} items, {tested}. * within one standard error of the best. "
+        "X: the features, P: the model's probabilities.",
         style="dim",
     )
     for note in table_notes:

@@ -22,8 +22,9 @@ class _Deferred(ModuleType):
 
 
 # A third of the start: scikit-learn loads the first for one function that predictions do not call,
-# and scipy all that numpy has, also what translates Fortran.
-_UNUSED = ("scipy.stats", "numpy.f2py")
+# and scipy all that numpy has, also what translates Fortran. scikit-learn 1.7 loads
+# the second for a transformation of features.
+_UNUSED = ("scipy.stats", "scipy.optimize", "numpy.f2py")
 
 
 def defer_unused() -> None:

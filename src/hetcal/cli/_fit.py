@@ -90,10 +90,10 @@ def fit(
 
     Example: hetcal fit loans.csv --label outcome --proba 'p_*' -o loans.hetcal
     """
-    from hetcal.tables.writing import check_target
+    from hetcal.tables.writing import check_model_target
 
     started = time.perf_counter()
-    check_target(out, overwrite=overwrite)
+    check_model_target(out, overwrite=overwrite)
     _check_choices(method, preserve)
     with bar(f"Reading {table}", quiet=quiet or as_json) as say:
         labelled = inputs.read(

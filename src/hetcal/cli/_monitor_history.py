@@ -11,7 +11,7 @@ from hetcal.monitor import SupportMonitor
 from hetcal.monitor.watched import is_extended, is_same
 from hetcal.persistence import describe, load, save
 from hetcal.persistence.locks import locked
-from hetcal.tables.writing import check_target
+from hetcal.tables.writing import check_model_target
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
@@ -25,7 +25,7 @@ def alone(history: Path | None, wait: float, say: Any) -> contextlib.AbstractCon
     """Keep other processes from continuing the same history: what one adds the other would lose."""
     if history is None:
         return contextlib.nullcontext()
-    check_target(history, overwrite=True)
+    check_model_target(history, overwrite=True)
     return locked(
         history, wait=wait, waiting=lambda: say(f"Another process is writing {history}", None)
     )

@@ -105,11 +105,11 @@ def refresh(
 
     Example: hetcal refresh loans.hetcal march.csv --half-life 5000 -o loans-march.hetcal
     """
-    from hetcal.tables.writing import check_target
+    from hetcal.tables.writing import check_model_target
 
     started = clock.perf_counter()
     if out is not None:
-        check_target(out, overwrite=overwrite)
+        check_model_target(out, overwrite=overwrite)
     with bar(f"Loading {model}", quiet=quiet or as_json) as say:
         from hetcal.batches.model import describe_file, load_model
         from hetcal.batches.refresh import refresh as learned

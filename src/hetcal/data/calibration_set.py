@@ -28,6 +28,7 @@ from hetcal._validation import (
     weights_as_counts,
 )
 from hetcal._validation.containers import take_rows, without_tensor
+from hetcal._validation.vectors import spread_vectors
 from hetcal.data.scores import Scores
 from hetcal.kernels.binned_features import BinnedFeatures, bin_features
 from hetcal.kernels.simplex import zero_floor
@@ -37,7 +38,7 @@ class _Features:
     """Features as they were given, and their encodings, each made once when it is asked for."""
 
     def __init__(self, X: Any):
-        self.given = without_tensor(X, "X")
+        self.given = spread_vectors(without_tensor(X, "X"))
         self._encodings: dict[tuple[str, bool], tuple[FeatureEncoder, Any]] = {}
 
     def encoding(self, missing: str, allow_sparse: bool) -> tuple[FeatureEncoder, Any]:

@@ -341,6 +341,7 @@ def _warnings(
         checks.check_column_order(items, still_needed=still_needed),
         checks.check_unseen_classes(items, shift),
         checks.check_repeated_rows(items),
+        checks.check_heavy_item(items),
         checks.check_dependence(evidence.dependence),
         checks.check_training_rows(items, evidence.best_map_brier, evidence.retrained),
         checks.check_groups_balance(items),

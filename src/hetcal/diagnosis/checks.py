@@ -9,9 +9,10 @@ import numpy as np
 from hetcal._typing import Matrix
 from hetcal._validation import find_column_order
 from hetcal.data import CalibrationSet
+from hetcal.data.repeated_rows import repeated_rows
 from hetcal.diagnosis.dependence import Dependence
 from hetcal.diagnosis.prior_shift import PriorShift
-from hetcal.diagnosis.repeated_rows import repeated_rows
+from hetcal.heterogeneity.limits import HEAVY, heaviest_share
 from hetcal.metrics.scores import brier_losses
 
 FEW_ERRORS = 10
@@ -37,8 +38,9 @@ class AdviceWarning:
     ----------
     code : str
         A short name for programs: ``"column-order"``, ``"class-never-seen"``,
-        ``"training-rows"``, ``"dominant-group"``, ``"class-balance"``, ``"class-balance-open"``,
-        ``"repeated-rows"``, ``"dependent-rows"``, ``"few-errors"``, ``"few-items"``.
+        ``"training-rows"``, ``"dominant-group"``, ``"heavy-item"``, ``"class-balance"``,
+        ``"class-balance-open"``, ``"repeated-rows"``, ``"dependent-rows"``,
+        ``"few-errors"``, ``"few-items"``.
     text : str
         What was seen, with its numbers, and what to do.
     voids : bool
@@ -148,6 +150,18 @@ def check_groups_balance(items: CalibrationSet) -> AdviceWarning | None:
         f"One value of groups holds {share:.0%} of the items ({mass.shape[0]} groups): what is "
         "learned is mostly about that group, and the intervals rest on few groups. Collect items "
         "of other groups, or advise on each large group apart.",
+    )
+
+
+def check_heavy_item(items: CalibrationSet) -> AdviceWarning | None:
+    """Warn when a single item has a tenth of the weight or more."""
+    share = heaviest_share(items)
+    if share < HEAVY:
+        return None
+    return AdviceWarning(
+        "heavy-item",
+        f"One item has {share:.0%} of all weight: gains and their intervals hang on its label. "
+        "Check sample_weight.",
     )
 
 

@@ -24,6 +24,7 @@ from hetcal.diagnosis.cross_validation import (
     named_calibrators,
 )
 from hetcal.diagnosis.inputs import calibration_items
+from hetcal.diagnosis.latex import latex_table
 from hetcal.diagnosis.learning_curves import LearningCurve, curve_of
 from hetcal.diagnosis.own_predictions import own_predictions
 from hetcal.diagnosis.scoring import HIGHER_IS_BETTER, METRICS, paired_difference, score
@@ -95,6 +96,20 @@ class Comparison:
             .reindex(self.methods)
             .assign(kind=first["kind"], seconds=self._seconds, note=first["note"])
         )
+
+    def to_latex(self, metrics: Sequence[str] = ("brier", "log_loss")) -> str:
+        r"""Return a table for a paper (``\usepackage{booktabs}``).
+
+        Values with their standard errors in brackets; bold: within one standard error of the best.
+
+        Parameters
+        ----------
+        metrics : sequence of str
+            Columns, of ``brier``, ``log_loss``, ``ece`` and ``accuracy``.
+        """
+        for metric in metrics:
+            check_choice(metric, "metric", METRICS, "Comparison.to_latex")
+        return latex_table(self._rows, self.methods, metrics)
 
     def best(self, metric: str = "brier", *, baselines: bool = True) -> str:
         """Return the name of the best method, with or without the plain retrained models."""

@@ -19,6 +19,7 @@ from hetcal._validation import (
     check_same_rows,
 )
 from hetcal._validation.containers import as_frame, as_vector, masked_as_missing, take_rows
+from hetcal._validation.features import rows_and_columns
 from hetcal.data import CalibrationSet
 from hetcal.data.scores import Scores
 from hetcal.metrics.scores import check_cost_matrix
@@ -61,6 +62,8 @@ def calibration_items(
             f"{caller} compares items by their features; X is None. Pass X; how good the "
             "probabilities are on average, hetcal.metrics.evaluate says without it."
         )
+    if need_features and len(np.shape(items.X)) != 2:
+        rows_and_columns(items.X)  # says what it should be
     return items
 
 

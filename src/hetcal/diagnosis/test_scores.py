@@ -11,13 +11,13 @@ from hetcal._typing import Matrix
 from hetcal._validation.containers import take_rows
 from hetcal.calibration import get_calibrator
 from hetcal.data import CalibrationSet
+from hetcal.data.repeated_rows import n_rows_seen
 from hetcal.diagnosis import summaries
 from hetcal.diagnosis.advise import Advice
 from hetcal.diagnosis.cross_validation import Predictions
 from hetcal.diagnosis.findings import Findings
 from hetcal.diagnosis.inputs import Request
 from hetcal.diagnosis.predictions import Compared
-from hetcal.diagnosis.repeated_rows import n_rows_seen
 
 _HOW = "fitted to all calibration items"
 

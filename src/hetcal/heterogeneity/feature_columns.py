@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from hetcal._typing import Matrix
-from hetcal._validation.containers import as_frame, masked_as_missing, number_of_rows
-from hetcal._validation.features import check_finite_numeric, refuse_empty
+from hetcal._validation.containers import as_frame, number_of_rows
+from hetcal._validation.features import check_finite_numeric, refuse_empty, rows_and_columns
 from hetcal.heterogeneity.conditions import short
 
 Floats = NDArray[np.float32]
@@ -103,6 +103,11 @@ class FeatureColumns:
         ranks, missing = self.ranks[rows], self.missing[rows]
         return replace(self, ranks=ranks, missing=missing, categories=categories)
 
+    def matrix(self) -> Matrix:
+        """Return numbers as given beside the codes of levels."""
+        parts = [*self.values, *(category.codes for category in self.categories)]
+        return np.column_stack(parts).astype(np.float64)
+
     @property
     def n_items(self) -> int:
         """Number of rows."""
@@ -150,8 +155,7 @@ def _split(X: Any) -> tuple[list[tuple[str, NDArray]], list[Category]]:
         return _sparse_columns(sparse.csc_array(X)), []
     frame = as_frame(X)
     if frame is None:
-        array = np.asarray(masked_as_missing(X))
-        refuse_empty(array.shape)
+        array = rows_and_columns(X)
         if array.dtype.kind not in "USO":
             return _wide([f"x{j}" for j in range(array.shape[1])], array), []
         table = pd.DataFrame(array).infer_objects().rename(columns=lambda j: f"x{j}")

@@ -172,7 +172,7 @@ def analyse(
         n_items=items.n_items,
         n_groups=n_groups(items),
         n_null=scores.n_draws,
-        notes=notes_on(items),
+        notes=notes_on(items, columns),
     )
     by_region = work.by_region(regions, local, seed, alpha, with_tests and with_regions)
     return Analysis(test, gains[np.argsort(order)], regions, by_region)

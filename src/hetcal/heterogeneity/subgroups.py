@@ -1,8 +1,9 @@
 r"""Names for the sub-populations whose probabilities are wrong.
 
 A rule is a short conjunction of conditions on the original columns. Rules are searched on one half
-of the items by beam search, each time for the largest repair of what earlier rules left over; they
-are then measured on the other half, which had no part in finding them. For the members of a rule
+of the items by beam search, each time for the largest repair of what earlier rules left over; the
+search also starts from pairs of conditions of which neither says anything alone. The rules are
+then measured on the other half, which had no part in finding them. For the members of a rule
 and the class it is about,
 
 .. math:: \mathrm{gap} = \overline{y} - \overline{p}, \qquad
@@ -26,6 +27,13 @@ from scipy.special import ndtr, stdtr
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import CalibrationSet, Folds
+from hetcal.heterogeneity.condition_pairs import (
+    BEAM,
+    SURE,
+    WORTH_A_CONDITION,
+    ConditionPairs,
+    Rule,
+)
 from hetcal.heterogeneity.conditions import (
     Column,
     Condition,
@@ -58,10 +66,7 @@ COLUMNS = [
 
 _P_AFTER = "p_value_after_global_map"  # dropped once the tests are adjusted for each other
 _LEVEL = 0.05
-_BEAM = 12
 _LEAST_COUNT, _LEAST_SHARE = 25, 0.02
-_WORTH_A_CONDITION = 1.1  # a longer rule must repair a tenth more than the rule it extends
-_SURE = 2.0  # only what lies beyond this many standard errors counts while searching
 _BLOCK = 20_000_000  # mask entries held as numbers at once
 
 
@@ -287,10 +292,20 @@ def _search(
     spread = P * (1 - P)
     left = items.onehot[rows] - P
     shown = slice(1, 2) if items.n_classes == 2 else slice(None)
+    pairs = None
+    if max_conditions > 1:
+        pairs = ConditionPairs.of(conditions, masks, spread[:, shown], weight, min_count)
     found: list[tuple[tuple[Condition, ...], int]] = []
     for _ in range(max_subgroups):
         rule = _best_rule(
-            conditions, masks, left[:, shown], spread[:, shown], weight, max_conditions, min_count
+            conditions,
+            masks,
+            left[:, shown],
+            spread[:, shown],
+            weight,
+            max_conditions,
+            min_count,
+            [] if pairs is None else pairs.standing_out(left[:, shown]),
         )
         if rule is None:
             break
@@ -302,30 +317,30 @@ def _search(
     return list(dict.fromkeys(found))
 
 
-def _best_rule(conditions, masks, residuals, spread, weight, max_conditions, min_count):
+def _best_rule(conditions, masks, residuals, spread, weight, max_conditions, min_count, pairs):
     """Return conditions (by number) and class of the rule with the largest sure repair."""
-    beam: list[tuple[float, tuple[int, ...], int]] = [(0.0, (), 0)]
-    best: tuple[float, tuple[int, ...], int] | None = None
-    for _ in range(max_conditions):
-        grown: dict[frozenset[int], tuple[float, tuple[int, ...], int]] = {}
+    beam: list[Rule] = [(0.0, (), 0)]
+    best: Rule | None = max(pairs, default=None)
+    for depth in range(max_conditions):
+        grown = {frozenset(pair[1]): pair for pair in pairs} if depth == 1 else {}
         for before, chosen, _ in beam:
             inside = masks[:, list(chosen)].all(axis=1)
             repair = _repairs(masks, inside, residuals, spread, weight, min_count)
             repair[list(chosen)] = -np.inf
             used = {(conditions[c].column, conditions[c].kind) for c in chosen}
-            for c in np.argsort(-repair.max(axis=1))[:_BEAM]:
+            for c in np.argsort(-repair.max(axis=1))[:BEAM]:
                 k = int(repair[c].argmax())
                 value = float(repair[c, k])
                 # A second cut of the same kind on the same column only repeats the narrower one.
                 repeats = (conditions[c].column, conditions[c].kind) in used
-                if repeats or value <= max(before * _WORTH_A_CONDITION, 0.0):
+                if repeats or value <= max(before * WORTH_A_CONDITION, 0.0):
                     continue
                 rule = (value, (*chosen, int(c)), k)
                 grown.setdefault(frozenset(rule[1]), rule)
                 if best is None or value > best[0]:
                     best = rule
-        beam = sorted(grown.values(), reverse=True)[:_BEAM]
-        if not beam:
+        beam = sorted(grown.values(), reverse=True)[:BEAM]
+        if not beam and (depth > 0 or not pairs):
             break
     return None if best is None else (best[1], best[2])
 
@@ -347,7 +362,7 @@ def _repairs(masks, inside, residuals, spread, weight, min_count):
     count, mass = sums[:, :1], np.maximum(sums[:, 1:2], 1e-300)
     total, variance = sums[:, 2 : 2 + K], sums[:, 2 + K :]
     error = np.sqrt(np.maximum(variance, 0.25))
-    beyond = np.maximum(np.abs(total) - _SURE * error, 0.0)
+    beyond = np.maximum(np.abs(total) - SURE * error, 0.0)
     return np.where(count >= min_count, beyond**2 / mass, -np.inf)
 
 

@@ -104,9 +104,9 @@ class Workbench:
             calibrator = self._forest[0]
             return calibrator.predict_proba(data.X_test, y_proba=data.P_test, heterogeneity=hh)
         preset = "paper" if method in PAPER_METHODS else None
-        calibrator = get_calibrator(
-            PAPER_METHODS.get(method, method), preset=preset, classes=data.classes
-        )
+        calibrator = get_calibrator(PAPER_METHODS.get(method, method), preset=preset)
+        if "classes" in calibrator.get_params(deep=False):  # a user's own need not have it
+            calibrator.set_params(classes=data.classes)
         calibrator.fit(data.X_cal, data.y_cal, y_proba=data.P_cal)
         return calibrator.predict_proba(data.X_test, y_proba=data.P_test)
 

@@ -66,7 +66,8 @@ def comparison_lines(r: model.Report) -> list[str]:
     if not r.comparison or r.verdict.void:  # what a warning makes doubtful invites nobody
         return []
     lines = _method_lines(r.comparison, r.verdict.recommended)
-    return [*lines, "> recommended   * within one standard error of the best"]
+    legend = "> recommended   * within one standard error of the best"
+    return [*lines, legend, "X: the features, P: the model's probabilities"]
 
 
 def _method_lines(methods: list[findings.MethodRow], recommended: str | None) -> list[str]:

@@ -118,6 +118,8 @@ class MetricSimilarity(KeepsItems):
         return without_self(self._compare(self.Z_[rows]), rows)
 
     def _scaled(self, Z: Any) -> Any:
+        if self.scaler_ is not None and self.scaler_.with_mean and sparse.issparse(Z):
+            Z = Z.toarray()  # as the calibration items came
         scaled = Z if self.scaler_ is None else self.scaler_.transform(Z)
         if not abs(scaled).max() < _LARGEST:
             raise ValueError(
@@ -243,12 +245,31 @@ class EuclideanSimilarity(MetricSimilarity):
         return rule.n_neighbors is not None and self.duplicates == "floor" and all_count
 
 
-@stored(_STORED)
+@stored(_STORED | {"centre_": optional(numbers(None))}, may_lack=("centre_",))
 class CosineSimilarity(MetricSimilarity):
-    """The cosine of the angle between two items, moved from [-1, 1] to [0, 1]."""
+    """The cosine of the angle between two items, moved from [-1, 1] to [0, 1].
+
+    With ``scale``, angles are measured at the mean of the calibration items.
+    """
+
+    centre_: Matrix | None = None  # files of before have none: sparse items were not centred
+
+    def _learn(self) -> None:
+        self.centre_ = None
+        if self.scaler_ is not None and sparse.issparse(self.Z_):
+            self.centre_ = self.scaler_.mean_ / self.scaler_.scale_
 
     def _compare(self, Z: Any) -> Matrix:
-        return np.clip((sklearn.metrics.pairwise.cosine_similarity(Z, self.Z_) + 1) / 2, 0.0, 1.0)
+        if self.centre_ is None:
+            cosine = sklearn.metrics.pairwise.cosine_similarity(Z, self.Z_)
+        else:
+            cosine = _cosine_around(self.centre_, Z, self.Z_)
+        return np.clip((cosine + 1) / 2, 0.0, 1.0)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        same = self.centre_ is None or len(self.centre_) == self.n_columns_
+        expect(same, self, "has a centre of other columns")
 
 
 @stored(_STORED | {"bandwidth_": _WIDTH})
@@ -375,6 +396,21 @@ def _refuse_bad_similarities(S: Matrix, who: str) -> None:
             f"{who} {float(S[bad][0])!r}; similarities must be finite and not negative. "
             "For distances, pass 1 / (1 + distance) or exp(-distance)."
         )
+
+
+def _cosine_around(centre: Matrix, A: Any, B: Any) -> Matrix:
+    """Return cosines of A - centre and B - centre, of which neither is sparse as A and B are."""
+    A, square = sparse.csr_array(A), float(centre @ centre)
+    a, b = A @ centre, B @ centre
+    product = (A @ B.T).toarray() - a[:, None] - b + square
+    return product / np.outer(_norm_around(A, a, square), _norm_around(B, b, square))
+
+
+def _norm_around(A: Any, along: Matrix, square: float) -> Matrix:
+    own = np.asarray(A.multiply(A).sum(axis=1)).ravel()
+    squared = own - 2 * along + square
+    # What rounding leaves of an item at the centre has no direction.
+    return np.where(squared > 1e-14 * (own + square), np.sqrt(np.maximum(squared, 0.0)), np.inf)
 
 
 def _published_similarities(distance: Matrix) -> Matrix:

@@ -13,6 +13,8 @@ _MOST_LEVELS = 100
 _ID_NAME = re.compile(r"(^|[_\W])(id|ids|uuid|guid|key|index|idx|rowid|nr|row)$", re.IGNORECASE)
 _ID_CAMEL = re.compile(r"[a-z](Id|ID|Key|Uuid|UUID)$")
 _INDEX_NAMES = {"", "Unnamed: 0", "__index_level_0__"}
+# Whole numbers drawn at random from so few would coincide, but for one table in 20 000.
+_PAIRS_WITHOUT_A_TIE = 10
 
 
 def why_excluded(name: str, values: pd.Series, kind: str) -> str | None:
@@ -46,6 +48,8 @@ def why_excluded(name: str, values: pd.Series, kind: str) -> str | None:
         return "an id" if n_distinct == n_rows else f"an id, {n_distinct:,} different ones"
     if kind == "number" and _counts_rows(values):
         return "a row number"
+    if kind == "number" and _numbers_rows(values):
+        return "a different whole number in every row, like an id"
     if kind == "text":
         if n_distinct == n_rows:
             return "a different text in every row"
@@ -61,6 +65,17 @@ def _named_like_id(name: str) -> bool:
 def _whole(values: pd.Series) -> bool:
     numbers = values.dropna().to_numpy(dtype=np.float64)
     return bool((numbers == np.floor(numbers)).all())
+
+
+def _numbers_rows(values: pd.Series) -> bool:
+    """Say whether whole numbers lie so close together that equal ones were to be expected.
+
+    Of n numbers out of R, about n^2 / 2R pairs coincide by chance; more, where some are frequent.
+    """
+    if values.isna().any() or values.nunique() < len(values) or not _whole(values):
+        return False
+    numbers = values.to_numpy(dtype=np.float64)
+    return len(numbers) ** 2 / 2 >= _PAIRS_WITHOUT_A_TIE * (np.ptp(numbers) + 1)
 
 
 def _counts_rows(values: pd.Series) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ _MOST_LEVELS = 100
 # A column with so few values that goes with the label without exception is suspicious.
 _FEW_VALUES = 20
 _FEW_ROWS = 50
+_WEIGHT_NAME = re.compile(r"(^|.*[_\W])(weights?|fnlwgt)", re.IGNORECASE)
 
 
 @dataclass
@@ -113,6 +115,13 @@ def _notes(result: TableFeatures, columns: dict[str, pd.Series], y: NDArray) -> 
         usable = any(why not in _UNUSABLE for why in result.left_out.values())
         remedy = " Name a column in --features to use it all the same." if usable else ""
         notes.append(f"Not used as features: {', '.join(shown[:8])}{more}.{remedy}")
+    weights = [name for name in columns if _may_weigh(name, columns[name])]
+    if weights:
+        notes.append(
+            f"{listed(weights, 5)} {'are' if len(weights) > 1 else 'is'} used as "
+            f"{'features' if len(weights) > 1 else 'a feature'}. If that says how much a row counts"
+            f", pass --weight {weights[0]}."
+        )
     telling = [name for name, values in columns.items() if _gives_away(values, y)]
     if telling:
         notes.append(
@@ -123,6 +132,14 @@ def _notes(result: TableFeatures, columns: dict[str, pd.Series], y: NDArray) -> 
     if not columns:
         notes.append("No feature is left; only global methods (temperature, platt, ...) can work.")
     return notes
+
+
+def _may_weigh(name: str, values: pd.Series) -> bool:
+    """Say whether a column may hold the weights of the rows, by its name and values."""
+    named = _WEIGHT_NAME.fullmatch(name) is not None
+    return (
+        named and values.dtype.kind == "f" and not values.isna().any() and bool((values >= 0).all())
+    )
 
 
 def _gives_away(values: pd.Series, y: NDArray) -> bool:

@@ -96,14 +96,23 @@ def table_format(path: str | Path, format: str | None = None) -> str:
         return format
     if str(path) == STDIN:
         return "csv"
-    name = Path(path).name.lower().removesuffix(".gz")
-    found = _SUFFIXES.get(Path(name).suffix)
+    found = _format_of_name(path)
     if found is None:
         raise InputError(
             f"{path}: the kind of table is not clear from the name. Rename it (.csv, .csv.gz, "
             ".parquet, .arrow, .feather), or pass --format csv, parquet or arrow."
         )
     return found
+
+
+def named_like_table(path: str | Path) -> bool:
+    """Return whether the name of a file ends as that of a table does."""
+    return _format_of_name(path) is not None
+
+
+def _format_of_name(path: str | Path) -> str | None:
+    name = Path(path).name.lower().removesuffix(".gz")
+    return _SUFFIXES.get(Path(name).suffix)
 
 
 def read_table(

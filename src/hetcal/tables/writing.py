@@ -21,7 +21,7 @@ import numpy as np
 from hetcal._exceptions import InputError
 from hetcal._printable import printable
 from hetcal.persistence.atomic_file import AtomicFile
-from hetcal.tables.reading import STDIN, need_pyarrow, table_format
+from hetcal.tables.reading import STDIN, named_like_table, need_pyarrow, table_format
 from hetcal.tables.spreadsheets import defused_cells
 from hetcal.tables.text import is_missing
 
@@ -154,6 +154,17 @@ def check_target(path: str | Path, *, overwrite: bool) -> None:
             )
     if target.is_file() and not overwrite:
         raise InputError(f"{path} exists already. Pass --overwrite, or choose another name.")
+
+
+def check_model_target(path: str | Path, *, overwrite: bool) -> None:
+    """Raise where a calibrator or a monitor cannot be written, or its name is that of a table."""
+    if named_like_table(path):
+        start = Path(path).name.split(".", 1)[0]
+        raise InputError(
+            f"{path} is the name of a table, but a calibrator or a monitor is what would be written"
+            f". Choose another name, e.g. {Path(path).with_name(start)}.hetcal."
+        )
+    check_target(path, overwrite=overwrite)
 
 
 def check_other_file(path: str | Path, given: str | Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._typing import Matrix
-from hetcal.data import CalibrationSet
+from hetcal.data.calibration_set import CalibrationSet
 
 _FEWEST, _LEAST_SHARE = 5, 0.01
 # A column must have so many values, of the rows and in all; ten copies of each row are natural.
@@ -34,9 +34,12 @@ class Repetition:
     n_same_label: int
 
 
-def repeated_rows(items: CalibrationSet) -> Repetition | None:
-    """Return how many rows repeat others, None where there are few or chance explains them."""
-    features = items.features()
+def repeated_rows(items: CalibrationSet, features: Matrix | None = None) -> Repetition | None:
+    """Return how many rows repeat others, None where there are few or chance explains them.
+
+    ``features`` are those of the set, where they are numbers already.
+    """
+    features = items.features() if features is None else features
     whole_rows = _as_bytes(features, items.output)
     _, first, row = np.unique(whole_rows, return_index=True, return_inverse=True)
     n_repeats = items.n_items - first.shape[0]

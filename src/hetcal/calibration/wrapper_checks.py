@@ -1,0 +1,74 @@
+"""What a calibrated classifier refuses, warns of, and makes of its input."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from hetcal._exceptions import RefitWarning, levels_to_caller
+from hetcal._validation.containers import as_frame, masked_as_missing
+
+
+def as_input(X: Any) -> Any:
+    """Return tables and arrays as they are, sparse matrices by rows, all else as an array.
+
+    Masked values are missing ones, which scikit-learn's models would take for known.
+    """
+    if sparse.issparse(X):
+        return X.tocsr()
+    X = masked_as_missing(X)
+    if as_frame(X) is not None or isinstance(X, np.ndarray):
+        return X
+    return np.asarray(X)
+
+
+def unexpected_argument(name: str) -> str:
+    """Return Python's own error, and the way there for arguments of CalibratedClassifierCV."""
+    hints = {
+        "method": " Name the method as calibrator: LocallyCalibratedClassifier(model, 'platt') is "
+        "method='sigmoid'.",
+        "ensemble": " One model is fitted to all rows, as with ensemble=False. Leave it out.",
+        "base_estimator": " Pass the classifier as estimator.",
+    }
+    start = "LocallyCalibratedClassifier.__init__() got an unexpected keyword argument"
+    return f"{start} {name!r}.{hints.get(name, '')}"
+
+
+def refuse_unknown_labels(seen: NDArray, classes: NDArray) -> None:
+    """Raise for labels that a classifier which is not fitted here has never seen."""
+    unknown = [label for label in seen.tolist() if label not in set(classes.tolist())]
+    if unknown:
+        raise ValueError(
+            f"LocallyCalibratedClassifier: y holds labels that are not in classes: {unknown[:10]}; "
+            f"the classifier knows {classes.tolist()[:10]}. Pass y as it was trained with."
+        )
+
+
+def warn_of_refit(given: Any, cloned: Any, name: str) -> None:
+    """Warn where what was learned before is about to be forgotten."""
+    if _seems_fitted(given) and not _seems_fitted(cloned):
+        warnings.warn(
+            f"{type(given).__name__} is fitted already and is fitted again on these rows. To use "
+            f"it as it is, freeze it: FrozenEstimator({name}), from sklearn.frozen. To fit it "
+            f"here, pass clone({name}).",
+            RefitWarning,
+            stacklevel=levels_to_caller(),
+        )
+
+
+def _seems_fitted(estimator: Any) -> bool:
+    """Return whether scikit-learn takes the estimator for fitted.
+
+    Some always are, because they learn nothing or hold a frozen model: a clone tells them apart.
+    """
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError, AttributeError):
+        return False
+    return True
