@@ -114,4 +114,13 @@ def section(results: Path) -> list[str]:
         "",
         coverage_table(),
         "",
+        "**Streams**: alarms of the monitor without labels on streams of 3000 items that nothing "
+        "has changed, whose neighbours are alike (AR(1) features with coefficient φ; nominal 1 % "
+        "for all items, 2 % for anything), and items until the alarm after all features moved by "
+        "1.5 deviations. `dependence=k` looks at items k apart.",
+        "",
+        script("monitor_dependence").table_of(
+            pd.read_csv(results / "monitor_dependence.csv", dtype={"dependence": str})
+        ),
+        "",
     ]
