@@ -175,7 +175,8 @@ def monitor(
     with bar(f"Loading {model}", quiet=quiet or as_json or metrics is not None) as say:
         from hetcal.batches.model import load_model
         from hetcal.cli._monitor_history import alone, continued, recorded
-        from hetcal.cli._monitor_tables import changes_since, tables_in_words, watch
+        from hetcal.cli._monitor_tables import changes_since, watch
+        from hetcal.cli._reference_items import tables_in_words
         from hetcal.monitor.expected import Expectation
 
         loaded = load_model(model)
@@ -248,7 +249,7 @@ def _started(
     reading: options.Reading,
 ) -> SupportMonitor:
     from hetcal._exceptions import InputError
-    from hetcal.cli._monitor_tables import held_out_items, other_items, own_items
+    from hetcal.cli._reference_items import held_out_items, other_items, own_items
     from hetcal.monitor import SupportMonitor
     from hetcal.monitor.watched import OtherItemsError
 
