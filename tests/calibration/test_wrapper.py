@@ -373,9 +373,10 @@ def test_features_number_the_columns_of_an_array(data, as_given):
         (["x00"], ValueError, r"does not have: \['x00'\]\. Did you mean 'x0'\? X has"),
         ([7], ValueError, r"does not have: \[7\]"),
         ([], TypeError, r"names, such as \['age', 'income'\], or numbers of columns"),
+        ([True, False, True], TypeError, "numbers of columns"),
         (max, TypeError, "a transformer with fit and transform, or None; got <built-in"),
     ],
-    ids=["name", "number", "none", "function"],
+    ids=["name", "number", "none", "mask", "function"],
 )
 def test_features_that_are_neither_columns_nor_a_transformer(data, features, error, said):
     X, y = data

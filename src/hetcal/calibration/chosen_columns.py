@@ -27,13 +27,17 @@ def as_transformer(features: Any, caller: str) -> Any:
     columns = [features] if isinstance(features, str) else features
     if isinstance(columns, list | tuple | np.ndarray):
         columns = list(columns)
-        if columns and all(isinstance(column, str | int | np.integer) for column in columns):
+        if columns and all(map(_names_column, columns)):
             return ChosenColumns(columns)
     raise TypeError(
         f"{caller}: features must be the columns to compare items by (names, such as "
         "['age', 'income'], or numbers of columns), a transformer with fit and transform, or None; "
         f"got {features!r}."
     )
+
+
+def _names_column(column: Any) -> bool:
+    return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 
 class ChosenColumns(TransformerMixin, BaseEstimator):

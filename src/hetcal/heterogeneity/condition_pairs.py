@@ -26,8 +26,8 @@ WORTH_A_CONDITION = 1.1
 #: What a rule would surely repair, its conditions by number, and the class that it is about.
 Rule = tuple[float, tuple[int, ...], int]
 
-# Multiplications per rule; of more conditions, pairs are not looked at.
-_MOST_WORK = 500_000_000
+# Multiplications per rule, and numbers held; of more conditions, pairs are not looked at.
+_MOST_WORK, _MOST_PAIRS = 500_000_000, 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +63,14 @@ class ConditionPairs:
         min_count: int,
     ) -> Self | None:
         """Return the pairs, None where they are too many to look at."""
-        n, C = masks.shape
-        if n * C**2 * spread.shape[1] > _MOST_WORK:
+        n_pairs = masks.shape[1] ** 2 * spread.shape[1]
+        if n_pairs > _MOST_PAIRS or n_pairs * len(masks) > _MOST_WORK:
             return None
         inside = masks.astype(np.float64)
         # A second cut of the same kind on the same column only repeats the narrower one.
-        kinds = [(condition.column, condition.kind) for condition in conditions]
-        other = np.array([[a != b for a in kinds] for b in kinds])
-        allowed = np.triu(inside.T @ inside >= min_count) & other
+        kinds = [f"{condition.column} {condition.kind}" for condition in conditions]
+        number = np.unique(kinds, return_inverse=True)[1]
+        allowed = np.triu(inside.T @ inside >= min_count) & (number[:, None] != number)
         variance = np.stack([_sums(inside, part * weight**2) for part in spread.T])
         mass, error = _sums(inside, weight), np.sqrt(np.maximum(variance, 0.25))
         return cls(inside, weight, np.maximum(mass, 1e-300), error, allowed)
