@@ -9,6 +9,7 @@ from hetcal.datasets import make_problem
 from hetcal.heterogeneity import heterogeneity_test
 from hetcal.heterogeneity.block_choice import Moments, by_size, choose, log_odds_of_signal
 from hetcal.heterogeneity.block_directions import block_directions
+from hetcal.heterogeneity.blocks import blocks_of
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import fit_global, log_odds
@@ -117,3 +118,12 @@ def test_of_nested_parts_the_one_is_chosen_that_the_bound_gains_most_from():
     signal[:] = np.sqrt(1000.0 * 6)
     (every,) = choose(Moments(gram, signal), parts)
     assert len(every.functions) == 20
+
+
+@pytest.mark.parametrize(("family", "n_columns"), [("pair", 2), ("triple", 3)])
+def test_halves_of_columns_that_matter_only_together_are_one_function(family, n_columns):
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    block = next(b for b in blocks_of(FeatureColumns.read(X), X[:, :1]) if b.family == family)
+    parity = np.sign(X[:, :n_columns] - np.median(X[:, :n_columns], axis=0)).prod(axis=1)
+    single = [block.values()[:, part[0]] for part in block.parts if len(part) == 1]
+    assert max(abs(np.corrcoef(values, parity)[0, 1]) for values in single) > 0.99
