@@ -9,6 +9,7 @@ Usage::
     python benchmarks/heterogeneity_test.py size --n 100 300 1000 3000
     python benchmarks/heterogeneity_test.py power                 # n = 500, or 1000 for K >= 3
     python benchmarks/heterogeneity_test.py bound --n 2000 10000
+    python benchmarks/heterogeneity_test.py losses --half develop --n 2000 --draws 6
     python benchmarks/heterogeneity_test.py seeds
     python benchmarks/heterogeneity_test.py cells
     python benchmarks/heterogeneity_test.py time
@@ -29,6 +30,7 @@ import time
 import warnings
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -37,6 +39,7 @@ from joblib import Parallel, delayed
 from hetcal.datasets import list_problems, make_problem
 from hetcal.datasets.problems.alternatives import ALTERNATIVES
 from hetcal.datasets.problems.scaling import find_strength
+from hetcal.heterogeneity.grouping_loss import size_along
 from heterogeneity_rivals import TESTS, TWO_CLASSES_ONLY, Apart
 
 LEVEL = 0.05
@@ -241,6 +244,48 @@ def bound(options):
     print(summary.round(3).to_string())
 
 
+def losses(options):
+    """Where the bound is lost, as shares of the truth, medians over draws.
+
+    The direction holds `captured` of it (the mean of the found part, given the direction); the
+    found part less its error is `bound`, and `stated` where the test rejects. The bound of who
+    knows the truth but for its size is `oracle`.
+    """
+    names = chosen(options, "alternative")
+    draws = range(options.first_draw, options.first_draw + options.draws)
+    lines = [lost(name, n, options.half, i) for n in options.n for name in names for i in draws]
+    table = pd.DataFrame(lines).groupby(["n", "problem"], sort=False).median()
+    print(table.round(3).to_string())
+    print(table.groupby("n").median().round(3).to_string())
+
+
+def lost(name: str, n: int, half: str, draw: int) -> dict:
+    """Bounds along the direction that the package found, and along the truth."""
+    data = make_problem(name, n, FIRST_SEED[half] + draw)
+    with patch("hetcal.heterogeneity.learning.size_along", wraps=size_along) as used:
+        answer = TESTS["new"](data.X, data.y, data.y_proba, data.groups, data.sample_weight, 0)
+    residuals, direction, weight, groups, _ = used.call_args.args
+    order = slice(None)
+    if data.groups is not None:  # the test sorts items by the names of their groups
+        order = np.argsort(data.groups.astype(str), kind="stable")
+    truth = (data.true_proba - data.recalibrated_proba)[order][:, -residuals.shape[1] :]
+    both = 2 if residuals.shape[1] == 1 else 1
+    shares = {
+        "captured": both * np.average((truth * direction).sum(axis=1), weights=weight),
+        "found": answer["found"],
+        "bound": size_along(residuals, direction, weight, groups)[0],
+        "stated": answer["low"],
+        "oracle": size_along(residuals, scaled(truth, residuals, weight), weight, groups)[0],
+    }
+    shares = {key: value / data.grouping_loss for key, value in shares.items()}
+    return {"n": n, "problem": name, **shares}
+
+
+def scaled(truth: np.ndarray, residuals: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the least-squares prediction of the residuals by the truth."""
+    return truth * (weight @ (residuals * truth)).sum() / (weight @ truth**2).sum()
+
+
 def seeds(options):
     """How far p moves with the seed of the test, on draws whose p at seed 0 is near .01."""
     problems = chosen(options, "alternative")
@@ -324,6 +369,7 @@ COMMANDS = {
     "size": size,
     "power": power,
     "bound": bound,
+    "losses": losses,
     "seeds": seeds,
     "cells": cells,
     "time": time_,

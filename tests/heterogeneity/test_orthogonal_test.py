@@ -337,7 +337,9 @@ def test_an_items_own_label_does_not_reach_its_direction(learner):
         dictionary = Dictionary(FeatureColumns.read(X), odds, space.share_left)
         residuals = space.residual(items.onehot[:, 1:])
         folds = Folds.make(150, 3, seed=0)
-        return LEARNERS[learner](Task(residuals, folds, np.ones(150), dictionary, odds, space, []))
+        return LEARNERS[learner](
+            Task(residuals, folds, np.ones(150), dictionary, odds, residuals, space, [])
+        )
 
     before = directions(y)
     for row in (4, 50):

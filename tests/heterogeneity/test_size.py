@@ -7,7 +7,9 @@ from scipy.stats import ncx2
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_problem
 from hetcal.heterogeneity import heterogeneity_test
+from hetcal.heterogeneity.block_choice import Moments, by_size, choose, log_odds_of_signal
 from hetcal.heterogeneity.block_directions import block_directions
+from hetcal.heterogeneity.blocks import blocks_of
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import fit_global, log_odds
@@ -41,13 +43,15 @@ def test_nothing_above_its_mean_gives_no_bound():
 
 def out_of_fold(X, y, p, seed, *, single=True):
     """Residuals, and their prediction by blocks and, unless told otherwise, single directions."""
-    items = CalibrationSet.check(X, y, y_proba=np.column_stack([1 - p, p]), caller="test")
+    P = p if p.ndim == 2 else np.column_stack([1 - p, p])
+    items = CalibrationSet.check(X, y, y_proba=P, caller="test")
     fit, odds = fit_global(items), log_odds(items.scores.log_proba)
     dictionary = Dictionary(FeatureColumns.read(X), odds, fit.space.share_left)
     folds = Folds.make(len(y), 5, seed=seed)
-    residuals, weight = fit.residuals[:, 1:], fit.space.weight
+    columns, weight = slice(1 if P.shape[1] == 2 else 0, None), fit.space.weight
+    residuals, law = fit.residuals[:, columns], fit.proba[:, columns]
     every = [np.arange(len(dictionary) if single else 0)] * len(folds)
-    task = Task(residuals, folds, weight, dictionary, odds, fit.space, every)
+    task = Task(residuals, folds, weight, dictionary, odds, law, fit.space, every)
     return residuals, fit.space.residual(block_directions(task)), weight
 
 
@@ -78,3 +82,48 @@ def test_a_single_direction_finds_what_no_smooth_block_holds():
         size_along(*out_of_fold(X, y, p, 0, single=single), None)[1] for single in (True, False)
     ]
     assert found[0] > 1.3 * found[1]
+
+
+def test_shifted_log_probabilities_are_found_however_p_varies():
+    """A class that is likely here and unlikely there is not moved by the same amount."""
+    found = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1500, 6))
+        Z = 1.5 * X[:, :4]
+        P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+        Q = P * np.exp(0.5 * np.sign(X[:, [4]]) * np.array([1.0, -1.0, 1.0, -1.0]))
+        Q /= Q.sum(axis=1, keepdims=True)
+        y = (rng.random((len(X), 1)) >= Q.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        truth = np.mean(((Q - P) ** 2).sum(axis=1))
+        found.append(size_along(*out_of_fold(X, y, P, seed), None)[1] / truth)
+    assert 0.8 < np.mean(found) < 1.2
+
+
+@pytest.mark.parametrize(("m", "n_contrasts"), [(1, 1), (1, 9), (12, 4), (16, 9)])
+def test_odds_of_a_signal_know_how_many_contrasts_noise_may_choose_from(m, n_contrasts):
+    noise = np.random.default_rng(0).normal(size=(4000, m, n_contrasts))
+    largest = np.linalg.norm(noise, ord=2, axis=(1, 2)) ** 2
+    alarms = np.mean(log_odds_of_signal(largest, m, n_contrasts, 0.2) > 0)
+    assert 0 < alarms < 0.1
+
+
+def test_of_nested_parts_the_one_is_chosen_that_the_bound_gains_most_from():
+    gram = 1000.0 * np.eye(20)
+    signal = np.sqrt(1000.0) * np.random.default_rng(0).normal(size=(20, 1))
+    parts = by_size([(np.arange(1), 0.001), (np.arange(20), 0.01)])
+    signal[0] = np.sqrt(1000.0 * 45)
+    (one,) = choose(Moments(gram, signal), parts)
+    assert one.functions.tolist() == [0]
+    signal[:] = np.sqrt(1000.0 * 6)
+    (every,) = choose(Moments(gram, signal), parts)
+    assert len(every.functions) == 20
+
+
+@pytest.mark.parametrize(("family", "n_columns"), [("pair", 2), ("triple", 3)])
+def test_halves_of_columns_that_matter_only_together_are_one_function(family, n_columns):
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    block = next(b for b in blocks_of(FeatureColumns.read(X), X[:, :1]) if b.family == family)
+    parity = np.sign(X[:, :n_columns] - np.median(X[:, :n_columns], axis=0)).prod(axis=1)
+    single = [block.values()[:, part[0]] for part in block.parts if len(part) == 1]
+    assert max(abs(np.corrcoef(values, parity)[0, 1]) for values in single) > 0.99

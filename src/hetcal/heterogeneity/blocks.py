@@ -109,7 +109,7 @@ def _pairs(numbers: list[Floats], levels: list[Floats]) -> Iterator[Block]:
 
 
 def _pair(first: Floats, second: Floats, cut_first: bool, cut_second: bool) -> Block:
-    """Return products of two columns' functions; of numbers, slow waves alone are a part."""
+    """Return products of two columns' functions; of numbers, few of them are parts."""
     a, b = first.shape[1], second.shape[1]
     at, of = np.divmod(np.arange(a * b), b)
     parts: list[NDArray[np.int64]] = []
@@ -117,13 +117,29 @@ def _pair(first: Floats, second: Floats, cut_first: bool, cut_second: bool) -> B
         kept = (at < (size if cut_first else a)) & (of < (size if cut_second else b))
         if not parts or kept.sum() > len(parts[-1]):
             parts.append(np.flatnonzero(kept))
-    family = "pair" if cut_first or cut_second else "pair of levels"
-    return Block(family, lambda: _products(first, second), parts)
+    if not (cut_first and cut_second):
+        family = "pair" if cut_first or cut_second else "pair of levels"
+        return Block(family, lambda: _products(first, second), parts)
+    halves, every = np.array([a * b]), np.arange(a * b + 1)
+    return Block(
+        "pair",
+        lambda: np.hstack([_products(first, second), _halves(first, second)]),
+        [halves, *parts, every],
+    )
 
 
 def _triple(values: tuple[Floats, ...]) -> Block:
     first, second, third = values
-    return Block("triple", lambda: first[:, :1] * second[:, :1] * third[:, :1], [np.arange(1)])
+    return Block(
+        "triple",
+        lambda: np.hstack([first[:, :1] * second[:, :1] * third[:, :1], _halves(*values)]),
+        [np.array([0]), np.array([1])],
+    )
+
+
+def _halves(*values: Floats) -> Floats:
+    """Return 1 or -1 by the number of columns that are above their medians: even or odd."""
+    return np.prod([np.sign(waves[:, :1]) for waves in values], axis=0)
 
 
 def _products(first: Floats, second: Floats) -> Floats:

@@ -88,9 +88,9 @@ class Learning:
         folds = Folds.make(items.n_items, _FOLDS_OF_SIZE, seed=[seed, 4], groups=items.groups)
         (task,) = self._tasks_on([folds])
         # Of very many classes those with most to explain: a part of what is hidden.
-        spread = (self.fit.proba * (1 - self.fit.proba)).mean(axis=0)[-self.residuals.shape[1] :]
+        spread = (task.law * (1 - task.law)).mean(axis=0)
         most = np.sort(np.argsort(-spread, kind="stable")[:_MOST_CLASSES])
-        task = replace(task, residuals=self.residuals[:, most])
+        task = replace(task, residuals=self.residuals[:, most], law=task.law[:, most])
         direction = space.residual(block_directions(task))
         return size_along(task.residuals, direction, space.weight, items.groups, alpha)
 
@@ -115,6 +115,7 @@ class Learning:
                 self.fit.space.weight,
                 self.dictionary,
                 self.odds,
+                self.fit.proba[:, -self.residuals.shape[1] :],
                 self.fit.space,
                 [self.stand_out(part.sum(axis=2) - part[:, :, j]) for j in range(len(folds))],
             )

@@ -51,6 +51,8 @@ class Task:
     dictionary : Dictionary
     odds : ndarray of shape (n, L)
         Log-odds of p.
+    law : ndarray of shape (n, C)
+        h(p) of the classes that have residuals.
     space : FunctionsOfP
     candidates : list of ndarray
         For each fold, numbers of the directions that stand out on the other folds.
@@ -61,6 +63,7 @@ class Task:
     weight: Vector
     dictionary: Dictionary
     odds: Matrix
+    law: Matrix
     space: FunctionsOfP
     candidates: list[Rows]
 
