@@ -531,5 +531,7 @@ REMEDIES = (
 
 def test_features_that_are_no_transformer():
     X, P, y = np.zeros((4, 1)), np.full((4, 2), 0.5), [0, 1, 0, 1]
-    with pytest.raises(TypeError, match="features must be a transformer.*got 'x'.*ColumnTransf"):
+    with pytest.raises(TypeError, match=r"SimilarityCalibrator: features must be.*got 3\.5"):
+        SimilarityCalibrator(features=3.5).fit(X, y, y_proba=P)
+    with pytest.raises(ValueError, match=r"\['x'\]\. X has 1 columns without names"):
         SimilarityCalibrator(features="x").fit(X, y, y_proba=P)

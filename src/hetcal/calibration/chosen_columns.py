@@ -71,11 +71,14 @@ class ChosenColumns(TransformerMixin, BaseEstimator):
         places = {name: j for j, name in enumerate(known)} | {j: j for j in range(len(known))}
         missing = [column for column in self.columns if column not in places]
         if missing:
-            close = get_close_matches(str(missing[0]), [str(name) for name in known], n=1)
+            names = [name for name in known if isinstance(name, str)]
+            close = get_close_matches(str(missing[0]), names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
+            there: Any = list(known)[:20]
+            if isinstance(known, range):
+                there = f"{len(known)} columns without names, numbered from 0"
             raise ValueError(
-                f"features names columns that X does not have: {missing[:10]}.{hint} X has "
-                f"{list(known)[:20]}."
+                f"features names columns that X does not have: {missing[:10]}.{hint} X has {there}."
             )
         return [places[column] for column in self.columns]
 

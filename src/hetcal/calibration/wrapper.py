@@ -57,8 +57,8 @@ from hetcal.calibration.registry import get_calibrator, preserving
 from hetcal.calibration.wrapper_checks import (
     as_input,
     refuse_unknown_labels,
-    unexpected_argument,
     warn_of_refit,
+    with_hints,
 )
 
 _DEFAULT_CALIBRATOR = "hybrid"
@@ -173,6 +173,7 @@ class LocallyCalibratedClassifier(
     array([1, 0, 0])
     """
 
+    @with_hints
     def __init__(
         self,
         estimator: Any = None,
@@ -183,10 +184,7 @@ class LocallyCalibratedClassifier(
         preserve: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
-        **unknown: Any,
     ):
-        if unknown:
-            raise TypeError(unexpected_argument(next(iter(unknown))))
         self.estimator = estimator
         self.calibrator = calibrator
         self.features = features

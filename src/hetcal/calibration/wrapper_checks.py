@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -28,16 +30,25 @@ def as_input(X: Any) -> Any:
     return np.asarray(X)
 
 
-def unexpected_argument(name: str) -> str:
-    """Return Python's own error, and the way there for arguments of CalibratedClassifierCV."""
+def with_hints(init: Callable[..., None]) -> Callable[..., None]:
+    """Let ``__init__`` say what arguments of CalibratedClassifierCV are called here."""
     hints = {
-        "method": " Name the method as calibrator: LocallyCalibratedClassifier(model, 'platt') is "
+        "method": "Name the method as calibrator: LocallyCalibratedClassifier(model, 'platt') is "
         "method='sigmoid'.",
-        "ensemble": " One model is fitted to all rows, as with ensemble=False. Leave it out.",
-        "base_estimator": " Pass the classifier as estimator.",
+        "ensemble": "One model is fitted to all rows, as with ensemble=False. Leave it out.",
+        "base_estimator": "Pass the classifier as estimator.",
     }
-    start = "LocallyCalibratedClassifier.__init__() got an unexpected keyword argument"
-    return f"{start} {name!r}.{hints.get(name, '')}"
+
+    @wraps(init)
+    def hinting(self: Any, *args: Any, **named: Any) -> None:
+        for name in hints.keys() & named.keys():
+            raise TypeError(
+                f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}. "
+                f"{hints[name]}"
+            )
+        init(self, *args, **named)
+
+    return hinting
 
 
 def refuse_unknown_labels(seen: NDArray, classes: NDArray) -> None:
