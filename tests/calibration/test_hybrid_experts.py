@@ -128,6 +128,12 @@ def test_kernel_chooses_its_ridge_among_as_many_items_as_it_fits(seed, monkeypat
     assert brier_losses(family.left_out_, items.codes).mean() < 0.55
 
 
+def test_forests_that_vote_themselves_have_half_as_many_trees():
+    hybrid = HybridCalibrator(["proximity", "forests"], n_estimators=7).fit_set(items_of(60))
+    trees = {type(f): f.forest_.n_trees for f in hybrid.families_ if hasattr(f, "forest_")}
+    assert trees == {ProximityFamily: 7, ForestVoteFamily: 4}
+
+
 def test_kernel_chooses_its_ridge_by_whole_groups():
     groups = np.array([3, 0, 0, 1, 3, 2, 1])
     order = np.array([5, 4, 1, 0, 2, 3, 6])
