@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from hetcal._compat import threadpool_limits
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import LARGEST, flag, instance, number, numbers, probabilities
-from hetcal._typing import Matrix, Rows
+from hetcal._typing import Matrix, Rows, Vector
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.calibration.temperature import TemperatureScaling
 from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.metrics.scores import brier_losses
+from hetcal.metrics.standard_errors import mean_and_error
 
 # Items on which width and ridge are chosen, and landmarks that span the fitted functions.
 _TUNING_ITEMS = 600
@@ -176,14 +177,20 @@ class _Regression:
         """Return the ridge with the best Brier score of some items, from a first guess on.
 
         A guess that was made on few items hardly knows the ridge of a narrow kernel: among few, no
-        two items are near each other, and all ridges are alike.
+        two items are near each other, and all ridges are alike. It is left where that gains more
+        than one standard error.
         """
+        items = self.items.take(rows)
 
-        def loss(place: int) -> float:
-            said = self.left_out(*self.solve(_RIDGES[place]), rows)
-            return float(self.items.counts[rows] @ brier_losses(said, self.items.codes[rows]))
+        @cache
+        def losses(place: int) -> Vector:
+            return brier_losses(self.left_out(*self.solve(_RIDGES[place]), rows), items.codes)
 
-        return _RIDGES[_descend(loss, _RIDGES.index(ridge), len(_RIDGES))]
+        def better(new: int, old: int) -> bool:
+            gain, error = mean_and_error(losses(old) - losses(new), items.counts, items.groups)
+            return bool(gain > error)
+
+        return _RIDGES[_descend(better, _RIDGES.index(ridge), len(_RIDGES))]
 
 
 def _with_their_groups(order: Rows, groups: Rows | None) -> Rows:
@@ -205,7 +212,7 @@ def _tuned(Z: Matrix, start: Matrix, items: CalibrationSet) -> tuple[float, floa
     def best(place: int) -> tuple[float, float]:
         return _best_ridge(np.exp(-_WIDTHS[place] / typical * distance), start, items)
 
-    place = _descend(lambda place: best(place)[0], _WIDTHS.index(1.0), len(_WIDTHS))
+    place = _descend(lambda new, old: best(new) < best(old), _WIDTHS.index(1.0), len(_WIDTHS))
     return _WIDTHS[place] / typical, best(place)[1]
 
 
@@ -225,11 +232,10 @@ def _best_ridge(gram: Matrix, start: Matrix, items: CalibrationSet) -> tuple[flo
     return min(found)
 
 
-def _descend(loss: Callable[[int], float], place: int, n_places: int) -> int:
-    """Return where the loss is least, going from a place to the better neighbour while it is."""
-    loss = cache(loss)
+def _descend(better: Callable[[int, int], bool], place: int, n_places: int) -> int:
+    """Go from a place to a neighbour that is better for as long as there is one."""
     for step in (1, -1):
-        while 0 <= place + step < n_places and loss(place + step) < loss(place):
+        while 0 <= place + step < n_places and better(place + step, place):
             place += step
     return place
 
