@@ -39,7 +39,7 @@ print(hetcal.__path__[0])
 def without(tmp_path_factory):
     """A copy of the package without the folder ``paper``."""
     folder = tmp_path_factory.mktemp("without")
-    ignore = shutil.ignore_patterns("paper", "__pycache__")
+    ignore = shutil.ignore_patterns("paper")  # what is compiled already need not be again
     shutil.copytree(hetcal.__path__[0], folder / "hetcal", ignore=ignore)
     assert not (folder / "hetcal" / "paper").exists()
     return folder

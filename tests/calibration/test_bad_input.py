@@ -488,7 +488,7 @@ def _spoil(rng, X, y, P):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_random_accidents(name):
-    n_accidents, results = 40 if name in ("global", *LOCAL) else 100, 0
+    n_accidents, results = 24 if name in ("global", *LOCAL) else 60, 0
     for seed in range(n_accidents):
         rng = np.random.default_rng([seed, 2023])
         X, y, P = make(seed, n=20, K=2 + seed % 2)

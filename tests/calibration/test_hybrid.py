@@ -42,8 +42,8 @@ def test_shuffled_labels_give_local_experts_no_weight():
     # Labels drawn without regard to x: whatever a local expert finds is noise. A gain of one
     # standard error is believed, which noise makes in a sixth of all draws.
     local = []
-    for seed in range(8):
-        data = make_hidden_heterogeneity(300, heterogeneity=0.9, random_state=seed)
+    for seed in range(6):
+        data = make_hidden_heterogeneity(200, heterogeneity=0.9, random_state=seed)
         y = np.random.default_rng(seed).permutation(data.y)
         hybrid = HybridCalibrator(n_estimators=30).fit(data.X, y, y_proba=data.y_proba)
         table = hybrid.experts_

@@ -26,6 +26,7 @@ from hetcal.calibration.hybrid.retrained import (
 from hetcal.calibration.uncalibrated import Uncalibrated
 from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.metrics.scores import brier_losses
 
 pytestmark = pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
 
@@ -113,6 +114,34 @@ def test_kernel_predicts_blockwise(monkeypatch):
     whole = family.predict(items.features(), items.scores)[0]
     monkeypatch.setattr(kernel_machine, "_BLOCK_ROWS", 7)
     np.testing.assert_allclose(family.predict(items.features(), items.scores)[0], whole)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 7])
+def test_kernel_chooses_its_ridge_among_as_many_items_as_it_fits(seed, monkeypatch):
+    """Among few items no two are alike, and they cannot tell how far to believe one that is."""
+    monkeypatch.setattr(kernel_machine, "_TUNING_ITEMS", 60)
+    rng = np.random.default_rng(seed)
+    X = np.repeat(rng.normal(size=(200, 10)), 3, axis=0) + 0.05 * rng.normal(size=(600, 10))
+    y = rng.integers(0, 2, 600)  # nothing to learn: a Brier score of 0.5
+    items = CalibrationSet.check(X, y, y_proba=np.full(600, 0.5), caller="test")
+    family = KernelFamily(with_model=False).fit(items)
+    assert brier_losses(family.left_out_, items.codes).mean() < 0.55
+
+
+def test_forests_that_vote_themselves_have_half_as_many_trees():
+    hybrid = HybridCalibrator(["proximity", "forests"], n_estimators=7).fit_set(items_of(60))
+    trees = {type(f): f.forest_.n_trees for f in hybrid.families_ if hasattr(f, "forest_")}
+    assert trees == {ProximityFamily: 7, ForestVoteFamily: 4}
+
+
+def test_kernel_chooses_its_ridge_by_whole_groups():
+    groups = np.array([3, 0, 0, 1, 3, 2, 1])
+    order = np.array([5, 4, 1, 0, 2, 3, 6])
+    rows = kernel_machine._with_their_groups
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_machine, "_TUNING_ITEMS", 3)
+        assert rows(order, groups).tolist() == [0, 4, 5]
+        assert rows(order, None).tolist() == [5, 4, 1]
 
 
 def test_kernel_with_fewer_landmarks_than_items_still_learns(monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 
 from hetcal import HybridCalibrator
 from hetcal.calibration import BetaCalibration
+from hetcal.calibration.hybrid import stacking
 from hetcal.calibration.hybrid.recalibration import Recalibration
 from hetcal.calibration.hybrid.recipe import predicted_without_fold
 from hetcal.calibration.hybrid.stacking import (
@@ -98,6 +99,18 @@ def test_few_items_leave_the_weights_near_equal():
         said = np.stack([sure(noisy, 0.9), np.full((n, 2), 0.5), sure(codes, 0.6)])
         spread[n] = np.ptp(learned_weights(said, truth, np.ones(n)))
     assert spread[20] < spread[2000]
+
+
+def test_the_more_items_the_more_of_a_say_an_expert_needs(monkeypatch):
+    found = np.array([0.5, 0.4, 0.06, 0.03, 0.01])
+    monkeypatch.setattr(stacking, "convex_weights", lambda *_, **__: found)
+    asked = {
+        n: np.count_nonzero(learned_weights(np.zeros((5, n, 2)), np.zeros((n, 2)), np.ones(n)))
+        for n in (30, 300, 30_000)
+    }
+    assert asked == {30: 5, 300: 4, 30_000: 3}
+    weights = learned_weights(np.zeros((5, 30_000, 2)), np.zeros((30_000, 2)), np.ones(30_000))
+    np.testing.assert_allclose(weights, [0.5 / 0.96, 0.4 / 0.96, 0.06 / 0.96, 0, 0])
 
 
 def test_a_perfect_record_on_few_items_is_not_believed():

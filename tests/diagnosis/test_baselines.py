@@ -35,7 +35,7 @@ def drawn():
             BinnedForestClassifier(60),
             8,
         ),
-        (HistGradientBoostingClassifier(random_state=0), BinnedBoostingClassifier(), 3),
+        (HistGradientBoostingClassifier(random_state=0), BinnedBoostingClassifier(), 2),
     ],
     ids=["forest", "boosting"],
 )

@@ -21,7 +21,6 @@ import numpy as np
 import hetcal
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.similarity import EuclideanSimilarity
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neighbors import NearestNeighbors
 
 warnings.simplefilter("ignore")

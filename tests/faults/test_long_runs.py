@@ -48,21 +48,21 @@ def held_by_hetcal():
 
 def test_memory_and_state_stay_flat(step):
     monitor, update = step
-    for number in range(100):  # until history and window are full and the libraries below are warm
+    for number in range(60):  # until history and window are full and the libraries below are warm
         update(number)
     size = state_size(monitor)
     tracemalloc.start(10)
-    update(100)
+    update(60)
     before = held_by_hetcal()
-    for number in range(101, 121):
+    for number in range(61, 76):
         update(number)
     grown = held_by_hetcal() - before
     tracemalloc.stop()
     # Small caches of the libraries below still fill, up to 1 kB an update beside other tests, ever
     # less; a table of the items of an update would take 2 kB, the counts of a name 130 kB.
-    assert grown < 20 * 1800
+    assert grown < 15 * 1800
     assert state_size(monitor) < size + 200
-    assert monitor.n_seen_ == 121 * N_ITEMS
+    assert monitor.n_seen_ == 76 * N_ITEMS
     assert len(monitor.frame()) == 12
     assert len(monitor.counts_.streams.of_kind("by")) == 5
 

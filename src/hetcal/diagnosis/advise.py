@@ -200,7 +200,7 @@ progress
     --------
     >>> import hetcal
     >>> from hetcal.datasets import make_hidden_heterogeneity
-    >>> data = make_hidden_heterogeneity(600, heterogeneity=1.0, random_state=0)
+    >>> data = make_hidden_heterogeneity(300, heterogeneity=1.0, random_state=0)
     >>> advice = hetcal.advise(data.X, data.y, y_proba=data.y_proba)
     >>> advice.verdict
     'go local'

@@ -111,7 +111,7 @@ def diagnose(
     --------
     >>> import hetcal
     >>> from hetcal.datasets import make_hidden_heterogeneity
-    >>> data = make_hidden_heterogeneity(600, heterogeneity=1.0, random_state=0)
+    >>> data = make_hidden_heterogeneity(300, heterogeneity=1.0, random_state=0)
     >>> report = hetcal.diagnose(data.frame(), data.y, y_proba=data.y_proba)
     >>> report.verdict.verdict
     'go local'

@@ -66,7 +66,7 @@ class Report(Findings):
     --------
     >>> import hetcal
     >>> from hetcal.datasets import make_hidden_heterogeneity
-    >>> data = make_hidden_heterogeneity(300, random_state=0)
+    >>> data = make_hidden_heterogeneity(60, random_state=0)
     >>> report = hetcal.diagnose(data.X, data.y, y_proba=data.y_proba)
     >>> hetcal.Report.from_json(report.to_json()) == report
     True

@@ -126,7 +126,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         of odds against changing anything. 0 trusts the blend fully; large values leave everything
         as it is.
     n_estimators : int, default=300
-        Trees of each forest.
+        Trees of each forest that finds similar items; those that vote themselves have half of it.
     classes : array-like, optional
         The classes in the column order of ``y_proba``.
     random_state : int, default=0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Self
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -12,15 +13,17 @@ from numpy.typing import NDArray
 from hetcal._compat import threadpool_limits
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import LARGEST, flag, instance, number, numbers, probabilities
-from hetcal._typing import Matrix, Rows
+from hetcal._typing import Matrix, Rows, Vector
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.calibration.temperature import TemperatureScaling
 from hetcal.data import CalibrationSet, Folds, Scores
+from hetcal.metrics.scores import brier_losses
+from hetcal.metrics.standard_errors import mean_and_error
 
 # Items on which width and ridge are chosen, and landmarks that span the fitted functions.
 _TUNING_ITEMS = 600
-_MAX_LANDMARKS = 1500
+_MAX_LANDMARKS = 1000
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _RIDGES = tuple(np.geomspace(0.01, 100.0, 9))
 _JITTER = 1e-6
@@ -52,7 +55,7 @@ class KernelFamily(Family):
     unexplained; without, on X, the labels themselves. Fitted values are cut at zero, squared
     (least squares shrinks probabilities towards each other) and normalised.
 
-    The functions are spanned by at most 1500 items, so that the cost is linear in the number of
+    The functions are spanned by at most 1000 items, so that the cost is linear in the number of
     calibration items beyond that. With features :math:`\Phi` and ridge :math:`\lambda`, the hat
     matrix :math:`H = \Phi (\Phi^\top \Phi + \lambda I)^{-1} \Phi^\top` gives the prediction that
     leaves item i out: its residual divided by :math:`1 - H_{ii}`; and a group g likewise, its
@@ -93,7 +96,6 @@ class KernelFamily(Family):
         self.space_ = LogSpace(with_model=self.with_model, metric=True).fit(items)
         Z = self.space_.transform(items.features(), items.scores)
         start = self._fit_start(items)
-        residual = items.onehot - start
         order = np.random.default_rng(self.seed).permutation(items.n_items)
         few = order[:_TUNING_ITEMS]
         # So small a matrix gains nothing from threads, and on a busy machine they cost minutes.
@@ -102,19 +104,14 @@ class KernelFamily(Family):
         self.landmarks_ = Z[order[:_MAX_LANDMARKS]]
         gram = _gaussian(self.landmarks_, self.landmarks_, self.width_)
         gram[np.diag_indices_from(gram)] += _JITTER
-        root: Matrix = np.linalg.cholesky(gram).astype(np.float64, copy=False)
-        features = self._features(Z, root)
-        weighted = features * np.sqrt(items.counts)
-        inner = weighted @ weighted.T
-        inner[np.diag_indices_from(inner)] += ridge
-        inner_root = np.linalg.cholesky(inner)
-        half = scipy.linalg.solve_triangular(inner_root, weighted, lower=True, overwrite_b=True)
-        projected = half @ (np.sqrt(items.counts)[:, None] * residual)
-        coefficients = scipy.linalg.solve_triangular(inner_root, projected, lower=True, trans="T")
+        root = _root(gram)
+        regression = _Regression(self._features(Z, root), start, items)
+        if items.n_items > _TUNING_ITEMS and _can_leave_out(items):
+            ridge = regression.tuned(ridge, _with_their_groups(order, items.groups))
+        coefficients, inner_root = regression.solve(ridge)
         self.coef_ = scipy.linalg.solve_triangular(root, coefficients, lower=True, trans="T")
-        fitted = features.T @ coefficients
         if _can_leave_out(items):
-            self.left_out_ = _probabilities(start + _left_out(residual, fitted, half, items))
+            self.left_out_ = regression.left_out(coefficients, inner_root)
         return self
 
     def predict(self, features: Matrix, scores: Scores) -> list[Matrix]:
@@ -147,31 +144,100 @@ class KernelFamily(Family):
 
     def _features(self, Z: Matrix, root: Matrix) -> Matrix:
         """Return items as columns in a basis in which the penalty is the squared length."""
-        similarity = _gaussian(self.landmarks_, Z, self.width_)
+        similarity = _gaussian(Z, self.landmarks_, self.width_).T  # columns one after the other
         return scipy.linalg.solve_triangular(root, similarity, lower=True, overwrite_b=True)
+
+
+class _Regression:
+    """Ridge regression of what ``start`` leaves unexplained; ``features`` is overwritten."""
+
+    def __init__(self, features: Matrix, start: Matrix, items: CalibrationSet):
+        self.start, self.items = start, items
+        self.scale = np.sqrt(items.counts)
+        self.weighted = np.multiply(features, self.scale, out=features)
+        self.inner = self.weighted @ self.weighted.T
+        self.target = self.weighted @ (self.scale[:, None] * (items.onehot - start))
+
+    def solve(self, ridge: float) -> tuple[Matrix, Matrix]:
+        """Return the coefficients, and a root of the features' products and the ridge."""
+        inner = self.inner.copy()
+        inner[np.diag_indices_from(inner)] += ridge
+        root = _root(inner)
+        return scipy.linalg.cho_solve((root, True), self.target), root
+
+    def left_out(self, coefficients: Matrix, root: Matrix, rows: Any = slice(None)) -> Matrix:
+        """Return what the fit without an item, or without its group, says about it."""
+        weighted, start, items = self.weighted[:, rows], self.start[rows], self.items
+        items = items if isinstance(rows, slice) else items.take(rows)
+        fitted = (weighted.T @ coefficients) / np.maximum(self.scale[rows], 1e-12)[:, None]
+        half = scipy.linalg.solve_triangular(root, weighted, lower=True)
+        return _probabilities(start + _left_out(items.onehot - start, fitted, half, items))
+
+    def tuned(self, ridge: float, rows: Rows) -> float:
+        """Return the ridge with the best Brier score of some items, from a first guess on.
+
+        A guess that was made on few items hardly knows the ridge of a narrow kernel: among few, no
+        two items are near each other, and all ridges are alike. It is left where that gains more
+        than one standard error.
+        """
+        items = self.items.take(rows)
+
+        @cache
+        def losses(place: int) -> Vector:
+            return brier_losses(self.left_out(*self.solve(_RIDGES[place]), rows), items.codes)
+
+        def better(new: int, old: int) -> bool:
+            gain, error = mean_and_error(losses(old) - losses(new), items.counts, items.groups)
+            return bool(gain > error)
+
+        return _RIDGES[_descend(better, _RIDGES.index(ridge), len(_RIDGES))]
+
+
+def _with_their_groups(order: Rows, groups: Rows | None) -> Rows:
+    """Return the first items in some order, or as many of the first whole groups."""
+    if groups is None:
+        return order[:_TUNING_ITEMS]
+    _, first = np.unique(groups[order], return_index=True)
+    chosen = groups[order[np.sort(first)]]
+    enough = int(np.searchsorted(np.cumsum(np.bincount(groups)[chosen]), _TUNING_ITEMS)) + 1
+    return np.flatnonzero(np.isin(groups, chosen[:enough]))
 
 
 def _tuned(Z: Matrix, start: Matrix, items: CalibrationSet) -> tuple[float, float]:
     """Return the width and the ridge with the best Brier score of items, or groups, left out."""
     distance = _squared_distance(Z, Z)
     typical = float(np.median(distance[np.triu_indices_from(distance, 1)])) or 1.0
+
+    @cache
+    def best(place: int) -> tuple[float, float]:
+        return _best_ridge(np.exp(-_WIDTHS[place] / typical * distance), start, items)
+
+    place = _descend(lambda new, old: best(new) < best(old), _WIDTHS.index(1.0), len(_WIDTHS))
+    return _WIDTHS[place] / typical, best(place)[1]
+
+
+def _best_ridge(gram: Matrix, start: Matrix, items: CalibrationSet) -> tuple[float, float]:
+    """Return the least loss of items, or groups, left out, and its ridge."""
     scale = np.sqrt(items.counts)
     residual = items.onehot - start
-    best = (np.inf, 1.0 / typical, 1.0)
-    for factor in _WIDTHS:
-        width = factor / typical
-        gram = scale[:, None] * np.exp(-width * distance) * scale
-        values, vectors = np.linalg.eigh(gram)
-        projected = vectors.T @ (scale[:, None] * residual)
-        for ridge in _RIDGES:
-            shrunk = np.maximum(values, 0) / (np.maximum(values, 0) + ridge)
-            half = np.sqrt(shrunk)[:, None] * vectors.T
-            fitted = (vectors @ (shrunk[:, None] * projected)) / np.maximum(scale, 1e-12)[:, None]
-            said = _probabilities(start + _left_out(residual, fitted, half, items))
-            loss = float(items.counts @ ((said - items.onehot) ** 2).sum(axis=1))
-            if loss < best[0]:
-                best = (loss, width, ridge)
-    return best[1], best[2]
+    values, vectors = np.linalg.eigh(scale[:, None] * gram * scale)
+    projected = vectors.T @ (scale[:, None] * residual)
+    found = []
+    for ridge in _RIDGES:
+        shrunk = np.maximum(values, 0) / (np.maximum(values, 0) + ridge)
+        half = np.sqrt(shrunk)[:, None] * vectors.T
+        fitted = (vectors @ (shrunk[:, None] * projected)) / np.maximum(scale, 1e-12)[:, None]
+        said = _probabilities(start + _left_out(residual, fitted, half, items))
+        found.append((float(items.counts @ brier_losses(said, items.codes)), ridge))
+    return min(found)
+
+
+def _descend(better: Callable[[int, int], bool], place: int, n_places: int) -> int:
+    """Go from a place to a neighbour that is better for as long as there is one."""
+    for step in (1, -1):
+        while 0 <= place + step < n_places and better(place + step, place):
+            place += step
+    return place
 
 
 def _can_leave_out(items: CalibrationSet) -> bool:
@@ -217,6 +283,11 @@ def _probabilities(values: Matrix) -> Matrix:
 def _squared_distance(A: Matrix, B: Matrix) -> Matrix:
     distance = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B) - 2 * (A @ B.T)
     return np.maximum(distance, 0.0, out=distance)
+
+
+def _root(A: Matrix) -> Matrix:
+    """Return the triangular root; systems are solved faster with its columns one after another."""
+    return np.asfortranarray(np.linalg.cholesky(A), dtype=np.float64)
 
 
 def _gaussian(A: Matrix, B: Matrix, width: float) -> Matrix:
