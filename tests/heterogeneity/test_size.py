@@ -7,7 +7,7 @@ from scipy.stats import ncx2
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_problem
 from hetcal.heterogeneity import heterogeneity_test
-from hetcal.heterogeneity.block_choice import Moments, by_size, choose, log_odds_of_signal
+from hetcal.heterogeneity.block_choice import sure_size
 from hetcal.heterogeneity.block_directions import block_directions
 from hetcal.heterogeneity.blocks import blocks_of
 from hetcal.heterogeneity.dictionary import Dictionary
@@ -101,23 +101,11 @@ def test_shifted_log_probabilities_are_found_however_p_varies():
 
 
 @pytest.mark.parametrize(("m", "n_contrasts"), [(1, 1), (1, 9), (12, 4), (16, 9)])
-def test_odds_of_a_signal_know_how_many_contrasts_noise_may_choose_from(m, n_contrasts):
+def test_noise_that_may_choose_its_contrast_is_sure_of_nothing(m, n_contrasts):
     noise = np.random.default_rng(0).normal(size=(4000, m, n_contrasts))
     largest = np.linalg.norm(noise, ord=2, axis=(1, 2)) ** 2
-    alarms = np.mean(log_odds_of_signal(largest, m, n_contrasts, 0.2) > 0)
-    assert 0 < alarms < 0.1
-
-
-def test_of_nested_parts_the_one_is_chosen_that_the_bound_gains_most_from():
-    gram = 1000.0 * np.eye(20)
-    signal = np.sqrt(1000.0) * np.random.default_rng(0).normal(size=(20, 1))
-    parts = by_size([(np.arange(1), 0.001), (np.arange(20), 0.01)])
-    signal[0] = np.sqrt(1000.0 * 45)
-    (one,) = choose(Moments(gram, signal), parts)
-    assert one.functions.tolist() == [0]
-    signal[:] = np.sqrt(1000.0 * 6)
-    (every,) = choose(Moments(gram, signal), parts)
-    assert len(every.functions) == 20
+    alarms = np.mean(sure_size(largest, m, n_contrasts, np.full(4000, 0.05)) > 0)
+    assert 0 < alarms < 0.065
 
 
 @pytest.mark.parametrize(("family", "n_columns"), [("pair", 2), ("triple", 3)])

@@ -1,27 +1,27 @@
-r"""Which parts of blocks, along which contrasts of the classes, raise a lower bound most.
+r"""Which parts of blocks, along which contrasts of the classes, surely hold something.
 
 Functions and residuals are standardised, so that noise alone has moments with the covariance of
 the functions' Gram matrix. A part of m functions explains the squared length
 
 .. math:: b' G^{-1} b \sim \chi^2_m(\lambda)
 
-of the residuals along a contrast of the classes. It is a candidate where that is unlikely to be
-noise, with regard to how many parts of its kind were looked at; of the candidates the one counts
-that raises :math:`\hat\lambda - 1.645 \sqrt{2 m + 4 \hat\lambda}`, about what the bound will be.
+of the residuals along a contrast of the classes. The part counts for which the least
+:math:`\lambda` that explains it is largest, with regard to how many parts of its kind, and how
+many contrasts, were looked at.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import chdtri, gammaln
 
 from hetcal._typing import Matrix, Rows, Vector
 
 _STEPS = 5
 _RIDGE = 1e-3
-_QUANTILE = 1.645
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Parts:
     functions : ndarray of shape (P, m)
         Their numbers.
     levels : ndarray of shape (P,)
-        Odds of each to hold anything, before residuals are seen.
+        Chance at which noise may pass for something.
     """
 
     functions: Rows
@@ -86,13 +86,11 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Functions along a contrast; how large they are, in units of the noise."""
+    """Functions along a contrast of the classes, and the size that is sure."""
 
     functions: Rows
     contrast: Vector
-    size: float
-    freedom: int
-    score: float
+    sure: float
 
 
 def least_squares(gram: Matrix, moment: Matrix) -> Matrix:
@@ -103,22 +101,35 @@ def least_squares(gram: Matrix, moment: Matrix) -> Matrix:
     return np.asarray(np.linalg.solve(ridged, moment), dtype=np.float64)
 
 
-def log_odds_of_signal(square: Matrix, m: int, L: int, level: float | Vector) -> Matrix:
-    r"""Return the logarithm of the odds that m functions along the best of L contrasts hold any.
+def sure_size(square: Vector, m: int, n_contrasts: int, levels: Vector) -> Vector:
+    r"""Return the least size that explains the squared length along the best of some contrasts.
 
-    The chance of noise is that of a chi-square variable with m + L - 1 degrees of freedom
-    (Chernoff's bound) times the number of contrasts that count as different,
-    :math:`\sqrt\pi\, \Gamma((m + L - 1) / 2) / (\Gamma(m / 2)\, \Gamma(L / 2))`.
+    A square of the size u has the mean :math:`u + \nu` and the variance :math:`4 u + 2 \nu`, with
+    the degrees of freedom :math:`\nu` of m functions and all contrasts but one. It may exceed its
+    mean by as many standard deviations as noise does at the level. Below zero, it may be noise.
 
     Examples
     --------
-    >>> bool(log_odds_of_signal(40.0, 4, 1, 0.01) > 0 > log_odds_of_signal(40.0, 4, 9, 0.01))
-    True
+    >>> sure_size(np.array([20.0, 60.0]), 4, 1, np.array([0.01, 0.01])).round(1)
+    array([ 2.3, 23.1])
     """
-    freedom = m + L - 1
-    ratio = np.maximum(square / freedom, 1.0)
-    different = gammaln([0.5, freedom / 2]).sum() - gammaln([m / 2, L / 2]).sum()
-    return freedom / 2 * (ratio - 1 - np.log(ratio)) + np.log(level) - different
+    freedom = m + n_contrasts - 1
+    z2 = np.array([_quantile(level, m, n_contrasts) for level in levels.tolist()]) ** 2
+    size = np.maximum(square - freedom, 0.0)
+    middle = size + 2 * z2
+    return middle - np.sqrt(middle**2 - size**2 + 2 * freedom * z2)
+
+
+@cache
+def _quantile(level: float, m: int, n_contrasts: int) -> float:
+    r"""Return by how many standard deviations noise alone exceeds its mean at a level.
+
+    The best contrast exceeds a large value at most as often as a chi-square variable does, times
+    :math:`\sqrt\pi\, \Gamma((m + L - 1) / 2) / (\Gamma(m / 2)\, \Gamma(L / 2))` for L contrasts.
+    """
+    freedom = m + n_contrasts - 1
+    log_times = gammaln([0.5, freedom / 2]).sum() - gammaln([m / 2, n_contrasts / 2]).sum()
+    return float((chdtri(freedom, level / np.exp(log_times)) - freedom) / np.sqrt(2 * freedom))
 
 
 def by_size(parts: list[tuple[Rows, float]]) -> list[Parts]:
@@ -131,45 +142,29 @@ def by_size(parts: list[tuple[Rows, float]]) -> list[Parts]:
 
 
 def choose(moments: Moments, parts: list[Parts]) -> list[Chosen]:
-    """Add parts while they raise the bound; one in any case."""
+    """Add the part and contrast that is surest while one is; the first in any case."""
     chosen: list[Chosen] = []
     for _ in range(_STEPS):
-        best = _best(moments, parts, chosen)
-        if chosen and best.score <= 0:
+        best = _surest(moments, parts, [one.contrast for one in chosen])
+        if chosen and best.sure <= 0:
             break
         chosen.append(best)
         moments = moments.less(best)
     return chosen
 
 
-def _best(moments: Moments, parts: list[Parts], chosen: list[Chosen]) -> Chosen:
-    """Return what raises the bound most, along a contrast that was chosen or a new one.
-
-    Where all may be noise, it is what is least likely to be.
-    """
-    size, freedom = sum(one.size for one in chosen), sum(one.freedom for one in chosen)
+def _surest(moments: Moments, parts: list[Parts], known: list[Vector]) -> Chosen:
+    """Return what is surest, along a contrast that was chosen before or a new one."""
     L = moments.moment.shape[-1]
-    known = [one.contrast for one in chosen] if L > 1 else []
     found = []
     for same in parts:
         m, left = same.functions.shape[1], moments.of(same.functions)
         every = [(*left.best_contrast(), L)]
-        every += [
-            (left.along(c).squares()[:, 0, 0], np.tile(c, (len(same.levels), 1)), 1) for c in known
-        ]
+        for contrast in known if L > 1 else []:
+            square = left.along(contrast).squares()[:, 0, 0]
+            every.append((square, np.tile(contrast, (len(square), 1)), 1))
         for square, contrasts, n_contrasts in every:
-            own = m + n_contrasts - 1
-            more = np.maximum(square - own, 0.0)
-            gain = _bound(size + more, freedom + own) - _bound(size, freedom)
-            odds = log_odds_of_signal(square, m, n_contrasts, same.levels)
-            score = np.where(odds > 0, np.maximum(gain, 0.0), odds)
-            k = int(score.argmax())
-            found.append(
-                Chosen(same.functions[k], contrasts[k], float(more[k]), own, float(score[k]))
-            )
-    return max(found, key=lambda one: one.score)
-
-
-def _bound(size: Matrix | float, freedom: int) -> Matrix | float:
-    """Return about what the bound is of a size, in units of the noise."""
-    return size - _QUANTILE * np.sqrt(2 * freedom + 4 * size)
+            sure = sure_size(square, m, n_contrasts, same.levels)
+            k = int(sure.argmax())
+            found.append(Chosen(same.functions[k], contrasts[k], float(sure[k])))
+    return max(found, key=lambda one: one.sure)

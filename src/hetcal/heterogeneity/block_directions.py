@@ -28,7 +28,7 @@ from hetcal.heterogeneity.block_choice import (
     by_size,
     choose,
     least_squares,
-    log_odds_of_signal,
+    sure_size,
 )
 from hetcal.heterogeneity.blocks import Block, Floats, blocks_of
 from hetcal.heterogeneity.class_shifts import ClassShifts
@@ -36,7 +36,7 @@ from hetcal.heterogeneity.residual_learners import Task
 
 _KEPT = 20  # blocks that are looked at together
 _ITEMS_PER_FUNCTION = 5
-_LEVEL = 0.01  # odds that any block of a kind holds something
+_LEVEL = 0.01  # for all blocks of a kind
 
 
 def block_directions(task: Task) -> Matrix:
@@ -89,13 +89,13 @@ class _Search:
         return Moments(inside.sum(axis=0) - inside, moment.transpose(1, 0, 2))
 
     def best_score(self, block: Block, level: float) -> float:
-        """Return the log-odds that a part of the block holds something, by any fold's others."""
+        """Return the largest size of a part that the others of any fold are sure of."""
         moments = self.moments(self.values(block.values()))
         found = []
         for part in block.parts:
             square, contrasts = moments.of(part).best_contrast()
-            odds = log_odds_of_signal(square, len(part), contrasts.shape[-1], level)
-            found.append(float(odds.max()))
+            levels = np.full(len(square), level)
+            found.append(float(sure_size(square, len(part), contrasts.shape[-1], levels).max()))
         return max(found)
 
     def predict(self, blocks: list[Block], levels: list[float]) -> Matrix:
