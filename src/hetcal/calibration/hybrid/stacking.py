@@ -14,13 +14,11 @@ from hetcal.metrics.standard_errors import mean_and_error
 
 # Weight of the equation "the weights sum to one" in the least squares; they are normalised after.
 _SUM_TO_ONE = 1e3
-# How many items it takes to move the weights away from where they start, and the share of the base
-# there (the other experts start equal).
+# How many items it takes to move the weights away from where they start, the share of the base
+# there (the other experts start equal), and who is not worth asking.
 _PRIOR_ITEMS = 5.0
 _BASE_AT_START = 1 / 3
-# Who has less is not worth asking: this much with very many items, half of it with so many. Few
-# items leave the weights near where they start, where many small ones steady the blend.
-_LEAST_WEIGHT, _LEAST_WEIGHT_ITEMS = 0.05, 300.0
+_LEAST_WEIGHT = 0.02
 _SHARES = np.linspace(0.0, 1.0, 41)
 _SURE = 2.0  # standard errors beyond which a gain is told from none
 
@@ -77,8 +75,7 @@ def learned_weights(said: Matrix, truth: Matrix, weight: Matrix) -> Matrix:
     others = max(len(said) - 1, 1)
     start = np.append(_BASE_AT_START, np.full(others, (1 - _BASE_AT_START) / others))[: len(said)]
     w = convex_weights(said, truth, weight, prior_items=_PRIOR_ITEMS, start=start)
-    least = _LEAST_WEIGHT * weight.sum() / (weight.sum() + _LEAST_WEIGHT_ITEMS)
-    w = np.where(w < min(least, w.max()), 0.0, w)
+    w = np.where(w < min(_LEAST_WEIGHT, w.max()), 0.0, w)
     return w / w.sum()
 
 
