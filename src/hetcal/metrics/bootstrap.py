@@ -117,7 +117,7 @@ def bootstrap_interval(
     blocks = resample_counts(items.units, n_bootstrap, random_state)
     if interval == "auto" and isinstance(statistic, ErrorStatistic):
         own = statistic.parts(np.ones((items.n_items, 1)))[:, 0]
-        drawn = np.hstack([np.empty((3, 0)), *map(statistic.parts, blocks)])
+        drawn = np.hstack([np.empty((4, 0)), *map(statistic.parts, blocks)])
         return interval_of_error(own, drawn, confidence, debiased=statistic.debiased)
     replicates = np.concatenate([np.empty(0), *map(statistic, blocks)])
     floor = 0.0 if isinstance(statistic, ErrorStatistic) else -np.inf
@@ -150,16 +150,16 @@ def interval_of_error(
 
     Parameters
     ----------
-    own : ndarray of shape (3,)
+    own : ndarray of shape (4,)
         The parts of an :class:`~hetcal.metrics.statistics.ErrorStatistic` for the items.
-    drawn : ndarray of shape (3, B)
+    drawn : ndarray of shape (4, B)
         The same for resamples.
     confidence : float
     debiased : bool
-        Which part is the value.
+        Whether the value is the second part.
     """
     value = float(own[int(debiased)])
-    _, low, high = interval_of(float(own[1]), drawn[1], confidence, "centred", floor=0.0)
+    _, low, high = interval_of(float(own[2]), drawn[2], confidence, "centred", floor=0.0)
     if np.isnan(low):
         return Interval(value, low, high)
     if may_be_noise(own, drawn, confidence):
@@ -169,7 +169,7 @@ def interval_of_error(
 
 def may_be_noise(own: Vector, drawn: Matrix, confidence: float) -> bool:
     """Return whether a calibration error is no larger than noise alone makes it."""
-    return bool(own[0] <= np.quantile(drawn[2], (1 + confidence) / 2))
+    return bool(own[0] <= np.quantile(drawn[3], (1 + confidence) / 2))
 
 
 def resample_counts(units: Rows, n_bootstrap: int, random_state: int | None) -> Iterator[Matrix]:

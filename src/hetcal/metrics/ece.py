@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import ndtr
 
-from hetcal._typing import Matrix, Vector
+from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import check_choice
 from hetcal.data import CalibrationSet
 from hetcal.metrics.marginals import calibration_marginals
@@ -125,12 +126,18 @@ def ece_statistic(
     ]
     once = np.ones((items.n_items, 1))
     own_gaps = [_bin_sums(*marginal, weight, n_bins, once)[2] for marginal in marginals]
+    spreads = [
+        _GroupSpread.of(items, *marginal, own, n_bins)
+        for marginal, own in zip(marginals, own_gaps, strict=True)
+    ]
 
     def parts(counts: Matrix) -> Matrix:
         errors = np.stack(
             [
-                _combine_bins(*_bin_sums(*marginal, weight, n_bins, counts), own, norm)
-                for marginal, own in zip(marginals, own_gaps, strict=True)
+                _combine_bins(
+                    _bin_sums(*marginal, weight, n_bins, counts), own, spread, counts, norm
+                )
+                for marginal, own, spread in zip(marginals, own_gaps, spreads, strict=True)
             ]
         )
         if norm == "max":
@@ -187,27 +194,71 @@ def _bin_sums(
     return mass, squared, gap / filled, positive / filled
 
 
+@dataclass(frozen=True, eq=False)
+class _GroupSpread:
+    """How far the residuals of groups lie apart in each bin; rows of a group belong together."""
+
+    first: Rows  # one row of each group
+    squares: sparse.csr_array  # of the sums over a group, less the bin's mean, (n_bins, groups)
+    factor: Matrix  # G / (G - 1) of the G groups in a bin
+
+    @classmethod
+    def of(
+        cls,
+        items: CalibrationSet,
+        score: Vector,
+        outcome: Vector,
+        bins: Rows,
+        own_gap: Matrix,
+        n_bins: int,
+    ) -> _GroupSpread | None:
+        if items.groups is None:
+            return None
+        units, first = items.units, np.unique(items.units, return_index=True)[1]
+        apart = items.weights * (score - outcome - own_gap[bins, 0])
+        sums = sparse.csr_array((apart, (bins, units)), shape=(n_bins, len(first)))
+        n_groups = np.diff(sums.indptr)[:, None]
+        factor = np.where(n_groups > 1, n_groups / np.maximum(n_groups - 1, 1), 0.0)
+        return cls(first, sums.power(2), factor)
+
+    def variance(self, mass: Matrix, counts: Matrix) -> Matrix:
+        """Return the variance of each bin's mean residual in each resample."""
+        filled = np.where(mass > 0, mass, 1.0)
+        return self.factor * (self.squares @ counts[self.first]) / filled**2
+
+
 def _combine_bins(
-    mass: Matrix, squared: Matrix, gap: Matrix, positive: Matrix, own_gap: Matrix, norm: str
+    sums: tuple[Matrix, Matrix, Matrix, Matrix],
+    own_gap: Matrix,
+    spread: _GroupSpread | None,
+    counts: Matrix,
+    norm: str,
 ) -> Matrix:
-    """Put the bins of one marginal together: the error, less its bias, and its noise, (3, B).
+    """Put the bins of one marginal together: the parts of an `ErrorStatistic`, (4, B).
 
     l2 stays squared, corrected sums may be negative.
     """
+    mass, squared, gap, positive = sums
     noise = np.where(mass > 0, gap - own_gap, 0.0)
     if norm == "max":
         error = np.abs(gap).max(axis=0)
-        return np.stack([error, error, np.abs(noise).max(axis=0)])
-    share = mass / mass.sum(axis=0)
+        return np.stack([error, error, error, np.abs(noise).max(axis=0)])
     n_effective = mass**2 / np.where(squared > 0, squared, 1.0)
     variance = positive * (1 - positive) / np.maximum(n_effective - 1, _ROUNDING)
     variance = np.where(n_effective > 1 + _ROUNDING, np.maximum(variance, 0.0), 0.0)
-    if norm == "l2":
-        by_bin = (gap**2, gap**2 - variance, noise**2)
-    else:
-        raw = np.abs(gap)
-        by_bin = (raw, 2 * raw - _folded_normal_mean(gap, variance), np.abs(noise))
+    by_group = variance if spread is None else spread.variance(mass, counts)
+    raw = gap**2 if norm == "l2" else np.abs(gap)
+    by_bin = (
+        raw,
+        *(_less_bias(gap, raw, one, norm) for one in (variance, by_group)),
+        noise**2 if norm == "l2" else np.abs(noise),
+    )
+    share = mass / mass.sum(axis=0)
     return np.stack([(share * one).sum(axis=0) for one in by_bin])
+
+
+def _less_bias(gap: Matrix, raw: Matrix, variance: Matrix, norm: str) -> Matrix:
+    return raw - variance if norm == "l2" else 2 * raw - _folded_normal_mean(gap, variance)
 
 
 def _folded_normal_mean(mean: Matrix, variance: Matrix) -> Matrix:

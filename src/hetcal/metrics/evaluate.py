@@ -240,7 +240,7 @@ def _by_group(
 class _AllStatistics:
     """Every row of the table as a function of item counts (n, B).
 
-    Each has shape (1, B), (2, B) for a part of the Brier score with either map, or (3, B) for the
+    Each has shape (1, B), (2, B) for a part of the Brier score with either map, or (4, B) for the
     parts of a calibration error.
     """
 
@@ -311,14 +311,14 @@ def _interval_of_difference(
         each = [interval_of(value, row, confidence, "percentile") for row in replicates]
         return Interval(value, min(one.low for one in each), max(one.high for one in each))
     value = float(values[int(_ERRORS[metric]), 0])
-    _, low, high = interval_of(float(values[1, 0]), replicates[1], confidence, "centred")
+    _, low, high = interval_of(float(values[2, 0]), replicates[2], confidence, "centred")
     if replicates.any():  # not the baseline itself
         unsure = [
             may_be_noise(of[:, 0], of_drawn, confidence)
             for of, of_drawn in zip(own, drawn, strict=True)
         ]
-        low -= float(own[0][1, 0]) * unsure[0]
-        high += float(own[1][1, 0]) * unsure[1]
+        low -= float(own[0][2, 0]) * unsure[0]
+        high += float(own[1][2, 0]) * unsure[1]
     return Interval(value, float(np.minimum(low, value)), float(np.maximum(high, value)))
 
 

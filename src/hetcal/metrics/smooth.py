@@ -96,7 +96,7 @@ def smooth_statistic(items: CalibrationSet, *, kind: str = "top-label") -> Error
             _self_consistent_width((drawn - one).T)
             for drawn, one in zip(residuals, own, strict=True)
         ]
-        return np.stack([error, error, np.mean(noise, axis=0)])
+        return np.stack([error, error, error, np.mean(noise, axis=0)])
 
     return ErrorStatistic(parts)
 

@@ -23,9 +23,10 @@ class ErrorStatistic:
     Attributes
     ----------
     parts : callable
-        From counts (n, B) to three rows: the error; the same less its bias, as far as that can be
-        known; and the noise, the error that the difference between the residuals of a resample and
-        those of the items would have. The error differs from that of the law by no more than noise.
+        From counts (n, B) to four rows: the error; the same less its bias, rows being independent;
+        less its bias, rows of a group belonging together; and the noise, the error that the
+        difference between the residuals of a resample and those of the items would have. The error
+        differs from that of the law by no more than noise.
     debiased : bool
         Whether the value is the second of them.
     """
