@@ -353,9 +353,9 @@ _NUMBERS = [
     ),
     _bug(
         "number: a difference of errors is cut at zero",
-        "_interval_of_difference",
-        'replicates[2], confidence, "centred")',
-        'replicates[2], confidence, "centred", floor=0.0)',
+        "difference",
+        'rows[2], confidence, "centred")',
+        'rows[2], confidence, "centred", floor=0.0)',
         "test_a_difference_of_calibration_errors_may_be_below_zero",
     ),
     _bug(

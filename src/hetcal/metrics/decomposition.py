@@ -189,9 +189,9 @@ def brier_decomposition(
         Q = _crossfit.locally_estimated(items, C, fold, random_state)
     statistic = DecompositionStatistic(items, C, Q)
     values = statistic(np.ones((items.n_items, 1)))[:, 0]
-    other = DecompositionStatistic(items, _crossfit.isotonic_in_sample(items), Q)
-    if recalibration != "cross-fitted":
-        other = statistic
+    other = statistic
+    if recalibration == "cross-fitted" and n_bootstrap:
+        other = DecompositionStatistic(items, _crossfit.isotonic_in_sample(items), Q)
     draws = resample_counts(items.units, n_bootstrap, random_state)
     blocks = [np.stack([statistic(counts), other(counts)], axis=1) for counts in draws]
     bounds = {}

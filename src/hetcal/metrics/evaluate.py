@@ -13,21 +13,11 @@ from hetcal._typing import Matrix
 from hetcal._validation import warn_column_order
 from hetcal._validation.groups_by import Grouping, check_groups_by
 from hetcal.data import CalibrationSet
-from hetcal.metrics.bootstrap import (
-    Interval,
-    check_confidence,
-    interval_of,
-    interval_of_error,
-    may_be_noise,
-    resample_counts,
-)
+from hetcal.metrics.bootstrap import Interval, check_confidence, resample_counts
 from hetcal.metrics.by_group import table_by_group
-from hetcal.metrics.decomposition import (
-    DecompositionStatistic,
-    default_statistics,
-    interval_of_part,
-)
+from hetcal.metrics.decomposition import DecompositionStatistic, default_statistics
 from hetcal.metrics.ece import ece_statistic
+from hetcal.metrics.interval_kinds import BrierPart, CalibrationError, MeanLoss
 from hetcal.metrics.scores import (
     accuracy_statistic,
     brier_statistic,
@@ -37,14 +27,18 @@ from hetcal.metrics.scores import (
 from hetcal.metrics.smooth import smooth_statistic
 
 _PARTS_SHOWN = ("calibration", "refinement", "uncertainty")
-# Calibration errors, and whether the value is the debiased one.
-_ERRORS = {
-    "ece_top_label": False,
-    "ece_top_label_debiased": True,
-    "ece_top_label_debiased_l2": True,
-    "ece_top_label_equal_width": False,
-    "ece_class_wise": False,
-    "smooth_calibration_error": False,
+_KINDS: dict[str, MeanLoss | CalibrationError] = {
+    "brier_score": MeanLoss(),
+    **{f"brier_{part}": BrierPart(part) for part in _PARTS_SHOWN},
+    "log_loss": MeanLoss(),
+    "accuracy": MeanLoss(),
+    "expected_cost": MeanLoss(),
+    "ece_top_label": CalibrationError(),
+    "ece_top_label_debiased": CalibrationError(debiased=True),
+    "ece_top_label_debiased_l2": CalibrationError(debiased=True),
+    "ece_top_label_equal_width": CalibrationError(),
+    "ece_class_wise": CalibrationError(),
+    "smooth_calibration_error": CalibrationError(),
 }
 
 
@@ -199,28 +193,27 @@ def evaluate(
     own = {name: table(once) for name, table in tables.items()}
     drawn = {name: _joined(replicates[name], own[name]) for name in tables}
     frames = []
-    for name, table in tables.items():
-        frame = _with_bounds(
+    for name in tables:
+        frame = _table(
             {
-                metric: _interval(own[name][metric], drawn[name][metric], metric, confidence)
-                for metric in table.names
+                metric: kind.interval(own[name][metric], drawn[name][metric], confidence)
+                for metric, kind in _KINDS.items()
+                if metric in own[name]
             }
         )
         if several:
             frame.insert(0, "method", name)
         if baseline is not None:
-            difference = _with_bounds(
+            frame[["difference", "difference_low", "difference_high"]] = _table(
                 {
-                    metric: _interval_of_difference(
+                    metric: _KINDS[metric].difference(
                         (own[name][metric], own[baseline][metric]),
                         (drawn[name][metric], drawn[baseline][metric]),
-                        metric,
                         confidence,
                     )
-                    for metric in table.names
+                    for metric in frame.index
                 }
             )
-            frame[["difference", "difference_low", "difference_high"]] = difference
         frames.append(frame)
     return pd.concat(frames)
 
@@ -238,11 +231,7 @@ def _by_group(
 
 
 class _AllStatistics:
-    """Every row of the table as a function of item counts (n, B).
-
-    Each has shape (1, B), (2, B) for a part of the Brier score with either map, or (4, B) for the
-    parts of a calibration error.
-    """
+    """Every row of the table as a function of item counts (n, B), in the form of its kind."""
 
     def __init__(
         self,
@@ -251,28 +240,26 @@ class _AllStatistics:
         parts: tuple[DecompositionStatistic, DecompositionStatistic] | None,
     ) -> None:
         self._parts = parts
-        self._single = {
+        self._means = {
             "brier_score": brier_statistic(items),
             "log_loss": log_loss_statistic(items),
             "accuracy": accuracy_statistic(items),
         }
         if cost_matrix is not None:
-            self._single["expected_cost"] = expected_cost_statistic(items, cost_matrix=cost_matrix)
+            self._means["expected_cost"] = expected_cost_statistic(items, cost_matrix=cost_matrix)
+        # Two rows of the table are two values of one statistic, which is computed once.
         self._errors = {
-            "ece_top_label": ece_statistic(items),
-            "ece_top_label_debiased_l2": ece_statistic(items, norm="l2"),
-            "ece_top_label_equal_width": ece_statistic(items, binning="equal-width"),
-            "ece_class_wise": ece_statistic(items, kind="class-wise"),
-            "smooth_calibration_error": smooth_statistic(items),
+            ("ece_top_label", "ece_top_label_debiased"): ece_statistic(items),
+            ("ece_top_label_debiased_l2",): ece_statistic(items, norm="l2"),
+            ("ece_top_label_equal_width",): ece_statistic(items, binning="equal-width"),
+            ("ece_class_wise",): ece_statistic(items, kind="class-wise"),
+            ("smooth_calibration_error",): smooth_statistic(items),
         }
-        self.names = ["brier_score", *(f"brier_{part}" for part in _PARTS_SHOWN)]
-        self.names += [name for name in self._single if name not in self.names]
-        self.names += _ERRORS
 
     def __call__(self, counts: Matrix) -> dict[str, Matrix]:
-        found = {name: statistic(counts)[None] for name, statistic in self._single.items()}
-        found |= {name: statistic.parts(counts) for name, statistic in self._errors.items()}
-        found["ece_top_label_debiased"] = found["ece_top_label"]
+        found = {name: statistic(counts)[None] for name, statistic in self._means.items()}
+        for names, statistic in self._errors.items():
+            found |= dict.fromkeys(names, statistic.parts(counts))
         if self._parts is None:
             nothing = np.full((2, counts.shape[1]), np.nan)
             return found | {f"brier_{part}": nothing for part in _PARTS_SHOWN}
@@ -289,40 +276,7 @@ def _joined(blocks: list[dict[str, Matrix]], own: dict[str, Matrix]) -> dict[str
     }
 
 
-def _interval(own: Matrix, drawn: Matrix, metric: str, confidence: float) -> Interval:
-    if metric in _ERRORS:
-        return interval_of_error(own[:, 0], drawn, confidence, debiased=_ERRORS[metric])
-    if len(drawn) == 2:
-        return interval_of_part(metric.removeprefix("brier_"), float(own[0, 0]), drawn, confidence)
-    return interval_of(float(own[0, 0]), drawn[0], confidence, "percentile")
-
-
-def _interval_of_difference(
-    own: tuple[Matrix, Matrix], drawn: tuple[Matrix, Matrix], metric: str, confidence: float
-) -> Interval:
-    """Return the same for a method minus the baseline.
-
-    Errors are taken less their biases, and as 0 too where noise may have made all of one. Of a part
-    of the Brier score the interval reaches over those of both maps.
-    """
-    values, replicates = own[0] - own[1], drawn[0] - drawn[1]
-    if metric not in _ERRORS:
-        value = float(values[0, 0])
-        each = [interval_of(value, row, confidence, "percentile") for row in replicates]
-        return Interval(value, min(one.low for one in each), max(one.high for one in each))
-    value = float(values[int(_ERRORS[metric]), 0])
-    _, low, high = interval_of(float(values[2, 0]), replicates[2], confidence, "centred")
-    if replicates.any():  # not the baseline itself
-        unsure = [
-            may_be_noise(of[:, 0], of_drawn, confidence)
-            for of, of_drawn in zip(own, drawn, strict=True)
-        ]
-        low -= float(own[0][2, 0]) * unsure[0]
-        high += float(own[1][2, 0]) * unsure[1]
-    return Interval(value, float(np.minimum(low, value)), float(np.maximum(high, value)))
-
-
-def _with_bounds(intervals: dict[str, Interval]) -> pd.DataFrame:
+def _table(intervals: dict[str, Interval]) -> pd.DataFrame:
     index = pd.Index(list(intervals), name="metric")
     return pd.DataFrame(list(intervals.values()), index=index, columns=["value", "low", "high"])
 
