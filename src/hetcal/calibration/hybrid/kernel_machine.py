@@ -27,6 +27,7 @@ _MAX_LANDMARKS = 1000
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _RIDGES = tuple(np.geomspace(0.01, 100.0, 9))
 _JITTER = 1e-6
+_SURE = 3.0  # standard errors
 _LEAST_SLACK = 1e-6
 _LEAST_PROBABILITY = 1e-4
 _BLOCK_ROWS = 128  # with their kernel values they stay in the fast memory
@@ -177,8 +178,8 @@ class _Regression:
         """Return the ridge with the best Brier score of some items, from a first guess on.
 
         A guess that was made on few items hardly knows the ridge of a narrow kernel: among few, no
-        two items are near each other, and all ridges are alike. It is left where that gains more
-        than one standard error.
+        two items are near each other, and all ridges are alike. It is left for a larger one where
+        that gains more than its error; trusting the items more than at first has to be sure.
         """
         items = self.items.take(rows)
 
@@ -186,11 +187,13 @@ class _Regression:
         def losses(place: int) -> Vector:
             return brier_losses(self.left_out(*self.solve(_RIDGES[place]), rows), items.codes)
 
-        def better(new: int, old: int) -> bool:
-            gain, error = mean_and_error(losses(old) - losses(new), items.counts, items.groups)
-            return bool(gain > error)
-
-        return _RIDGES[_descend(better, _RIDGES.index(ridge), len(_RIDGES))]
+        first = _RIDGES.index(ridge)
+        best = _descend(
+            lambda new, old: items.counts @ (losses(old) - losses(new)) > 0, first, len(_RIDGES)
+        )
+        gain, error = mean_and_error(losses(first) - losses(best), items.counts, items.groups)
+        errors = 1.0 if best > first else _SURE
+        return _RIDGES[best] if gain > errors * error else ridge
 
 
 def _with_their_groups(order: Rows, groups: Rows | None) -> Rows:
