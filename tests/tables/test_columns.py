@@ -68,12 +68,13 @@ def test_whole_numbers_that_never_repeat_are_no_feature(size):
     assert {"cents", "share"} <= set(kept.X)
 
 
-def test_a_column_that_may_be_a_weight_is_noted():
-    table = loans().assign(sample_weight=np.linspace(0.5, 2, N))
+@pytest.mark.parametrize("name", ["sample_weight", "weights", "wt", "survey_wt", "W"])
+def test_a_column_that_may_be_a_weight_is_noted(name):
+    table = loans().assign(**{name: np.linspace(0.5, 2, N)})
     (note,) = read(table).notes
-    assert "'sample_weight' is used as a feature" in note
-    assert "--weight sample_weight" in note
-    assert read(table, weight="sample_weight").notes == []
+    assert f"{name!r} is used as a feature" in note
+    assert f"--weight {name}" in note
+    assert read(table, weight=name).notes == []
     assert read(loans().assign(weight_loss=1.5 - np.linspace(0, 3, N))).notes == []
 
 
