@@ -403,3 +403,11 @@ def test_what_to_expect_is_what_the_monitor_expects(call, folder, loans, tmp_pat
     model = folder / "global.hetcal"
     assert call("apply", model, tmp_path / "new.csv", "-o", out, "--expected", "--overwrite") == 2
     assert "Fit with --method hybrid or swc" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["apply", "-o", "out.csv"], ["monitor"], ["inspect"]])
+def test_a_table_in_place_of_a_model_is_named_as_such(call, folder, capsys, command):
+    table = folder / "loans.csv"
+    tables = [table] if command == ["inspect"] else [table, table]
+    assert call(command[0], *tables, *command[1:]) == 2
+    assert "The first argument is the file that hetcal fit wrote" in capsys.readouterr().err

@@ -226,6 +226,23 @@ def test_percent_and_drop_missing_do_what_the_errors_promise(call, loans, tmp_pa
     assert (facts["rows_read"], facts["items"]) == (150, 147)
 
 
+@pytest.mark.parametrize("more", [(), ("--max-rows", "40")], ids=["whole", "drawn"])
+def test_fractions_in_place_of_percentages_are_refused(call, loans, tmp_path, capsys, more):
+    one = ("--label", "outcome", "--proba", "p_default", "--positive", "default", "--percent")
+    model, out = tmp_path / "m.hetcal", tmp_path / "out.csv"
+    loans.to_csv(tmp_path / "fractions.csv", index=False)
+    loans.assign(p_default=100 * loans["p_default"]).to_csv(tmp_path / "t.csv", index=False)
+    options = (*one, *more, "--method", "temperature", "-q", "-o", model)
+    assert call("fit", tmp_path / "fractions.csv", *options) == 2
+    assert "Leave --percent" in capsys.readouterr().err
+    assert not model.exists()
+    assert call("fit", tmp_path / "t.csv", *options) == 0
+    assert call("apply", model, tmp_path / "t.csv", "-o", out, "-q") == 0
+    assert call("apply", model, tmp_path / "fractions.csv", "-o", tmp_path / "no.csv") == 2
+    assert "multiply by 100" in capsys.readouterr().err
+    assert not (tmp_path / "no.csv").exists()
+
+
 @pytest.mark.parametrize("name", ["m.csv", "m.parquet", "m.csv.gz"])
 @pytest.mark.parametrize(
     "command",

@@ -171,7 +171,9 @@ def test_says_so_where_nothing_is_gained(call, folder, tables, tmp_path, capsys)
     )
     assert not out.exists()
     assert call(*arguments, "-o", out) == 0
-    assert f"hetcal apply {out}" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"hetcal apply {out}" in shown
+    assert "with --only-if-better nothing is written without a gain" in shown
 
 
 def test_overwrites_only_where_it_is_told_to(call, folder, tables, tmp_path, capsys):

@@ -68,12 +68,13 @@ def test_whole_numbers_that_never_repeat_are_no_feature(size):
     assert {"cents", "share"} <= set(kept.X)
 
 
-def test_a_column_that_may_be_a_weight_is_noted():
-    table = loans().assign(sample_weight=np.linspace(0.5, 2, N))
+@pytest.mark.parametrize("name", ["sample_weight", "weights", "wt", "survey_wt", "W"])
+def test_a_column_that_may_be_a_weight_is_noted(name):
+    table = loans().assign(**{name: np.linspace(0.5, 2, N)})
     (note,) = read(table).notes
-    assert "'sample_weight' is used as a feature" in note
-    assert "--weight sample_weight" in note
-    assert read(table, weight="sample_weight").notes == []
+    assert f"{name!r} is used as a feature" in note
+    assert f"--weight {name}" in note
+    assert read(table, weight=name).notes == []
     assert read(loans().assign(weight_loss=1.5 - np.linspace(0, 3, N))).notes == []
 
 
@@ -211,6 +212,34 @@ def test_percentages_are_noticed_and_divided_on_request():
     with pytest.raises(InputError, match="--percent"):
         read(table)
     np.testing.assert_allclose(read(table, percent=True).output, expected, atol=1e-12)
+
+
+ONE = {"proba": "p_yes", "positive": "yes", "features": "age"}
+
+
+@pytest.mark.parametrize("output", [{}, ONE], ids=["columns", "column"])
+def test_fractions_are_no_percentages(output):
+    table = loans()
+    with pytest.raises(InputError, match="not percentages.*Leave --percent"):
+        read(table, percent=True, **output)
+    in_percent = table.assign(p_no=100 * table["p_no"], p_yes=100 * table["p_yes"])
+    roles = TableRoles.from_dict(read(in_percent, percent=True, **output).roles.to_dict())
+    with pytest.raises(InputError, match="fitted on percentages.*multiply by 100"):
+        roles.items(table)
+    roles.items(table.assign(p_no="99.6%", p_yes="0.4%"))
+    if output:  # too few rows, or later ones of a table of percentages, may all be small
+        roles.items(table.head(19))
+        roles.items(table, first_row=21)
+
+
+def test_percentages_of_a_rare_event_may_all_be_below_one():
+    table = loans()
+    table["p_yes"] = np.where(np.arange(N) % 10 == 0, 30.0, 0.5)
+    roles = read(table, percent=True, **ONE).roles
+    assert roles.below_one == pytest.approx(0.9)
+    roles.items(table[table["p_yes"] < 1].head(60))
+    with pytest.raises(InputError, match="multiply by 100"):
+        roles.items(table[table["p_yes"] < 1])
 
 
 @pytest.mark.parametrize(

@@ -69,4 +69,14 @@ def describe_file(path: Path, describe: Any) -> dict[str, Any]:
     """Return what a file says about itself, or say that it is not there."""
     if not path.is_file():
         raise InputError(f"There is no file {path}. Make one with hetcal fit.")
-    return describe(path)
+    try:
+        return describe(path)
+    except FileFormatError as error:
+        from hetcal.tables.reading import named_like_table
+
+        if named_like_table(path):
+            raise InputError(
+                f"{path} is a table, not a calibrator. The first argument is the file that hetcal "
+                "fit wrote (-o MODEL.hetcal)."
+            ) from error
+        raise

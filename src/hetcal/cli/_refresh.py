@@ -266,6 +266,8 @@ class _Shown:
             size = file_size(self.written.stat().st_size)
             tell(console, f"Saved {self.written} ({size}, {self.seconds:.1f} s). Next:")
             tell_line(console, f"  {next_command}", "bold")
+            if not self._better():
+                tell(console, "(with --only-if-better nothing is written without a gain)", "dim")
         elif self.wanted is not None:
             tell(console, f"Nothing written to {self.wanted}: --only-if-better.")
         else:

@@ -185,6 +185,7 @@ def read_labelled(
         output_kind="logits" if is_logits else "y_proba",
         classes=tuple(order.tolist()),
         percent=percent,
+        below_one=float((given[kept] <= 0.01).mean()) if percent else 0.0,
         features=found.kinds,
         levels=found.levels,
         groups=tuple(group_columns),

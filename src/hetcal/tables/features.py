@@ -22,7 +22,7 @@ _MOST_LEVELS = 100
 # A column with so few values that goes with the label without exception is suspicious.
 _FEW_VALUES = 20
 _FEW_ROWS = 50
-_WEIGHT_NAME = re.compile(r"(^|.*[_\W])(weights?|fnlwgt)", re.IGNORECASE)
+_WEIGHT_NAME = re.compile(r"(.*[_\W])?(weights?|wt|fnlwgt)|w", re.IGNORECASE)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -16,6 +17,10 @@ from hetcal.tables.text import parse_numbers
 Matrix = NDArray[np.float64]
 
 _SUM_TOLERANCE = 1e-2 + 1e-12
+# Fewer rows of one column do not show whether they are percentages, ...
+_ENOUGH_ROWS = 20
+# ... nor do more that percentages of rare events may be by chance, one table in so many.
+_HARDLY_BY_CHANCE = 1e-4
 
 
 def read_output(
@@ -26,22 +31,29 @@ def read_output(
     logits: bool = False,
     first_row: int = 1,
     later: bool = False,
+    below_one: float = 0.0,
 ) -> Matrix:
     """Return the output as it stands, one column per class or one for both; NaN where missing.
 
-    Percentages are divided by 100 where ``percent`` says so, and an error otherwise. ``later``: the
-    calibrator is there already, and what it was told of its table cannot be changed.
+    Percentages are divided by 100 where ``percent`` says so, and an error otherwise; so are
+    fractions where ``percent`` says that there are none. The first rows of a table decide on that.
+    ``later``: the calibrator is there already, and what it was told of its table cannot be changed;
+    ``below_one`` is the share of its percentages that were at most 1.
     """
+    signed = False
     P = np.empty((frame.shape[0], len(columns)))
     for j, name in enumerate(columns):
         values = values_of(frame[name])
         if percent and values.dtype == object:
+            signed |= any(isinstance(v, str) and v.rstrip().endswith("%") for v in values)
             values = np.array([_without_sign(v) for v in values.tolist()], dtype=object)
         P[:, j] = parse_numbers(values, name, first_row=first_row)
     if logits:
         _refuse(np.isinf(P), P, columns, first_row, "Clip it, or pass --proba.", "a finite logit")
         return P
     if percent:
+        if first_row == 1 and not signed and _look_like_fractions(P, below_one):
+            _refuse_fractions(P, columns, later=later)
         P /= 100
     elif _look_like_percentages(P):
         remedy = (
@@ -124,6 +136,32 @@ def _look_like_percentages(P: Matrix) -> bool:
     if not known.size or not (known.max() > 1.5 and known.max() <= 101 and known.min() >= 0):
         return False
     return P.shape[1] == 1 or 98 <= float(np.median(known.sum(axis=1))) <= 102
+
+
+def _look_like_fractions(P: Matrix, below_one: float) -> bool:
+    """Say whether values that should be percentages are not.
+
+    Several columns show it in their sums. One column of a rare event may be below 1 in many rows:
+    there have to be more than would all be so by chance.
+    """
+    known = P[~missing_rows(P)]
+    if P.shape[1] > 1:
+        return known.size > 0 and bool(abs(np.median(known.sum(axis=1)) - 1) <= _SUM_TOLERANCE)
+    enough = len(known) >= _ENOUGH_ROWS and below_one ** len(known) < _HARDLY_BY_CHANCE
+    return enough and bool(known.min() >= 0 and known.max() <= 1)
+
+
+def _refuse_fractions(P: Matrix, columns: Sequence[str], *, later: bool) -> NoReturn:
+    remedy = (
+        "The calibrator was fitted on percentages (--percent): multiply by 100."
+        if later
+        else "Leave --percent (percent=True) out; if these are percentages all the same, divide "
+        "them by 100 first."
+    )
+    raise InputError(
+        f"{_named(columns)} {'holds' if len(columns) == 1 else 'hold'} probabilities, not "
+        f"percentages (up to {np.nanmax(P):.4g} in {len(P):,} rows). {remedy}"
+    )
 
 
 def _without_sign(value: object) -> object:

@@ -67,6 +67,8 @@ class TableRoles:
         The classes, in the order of the calibrator's columns.
     percent : bool
         Whether the probabilities are percentages.
+    below_one : float
+        Share of these percentages that are at most 1; 0 without percentages.
     features : dict
         From the name of each feature to its kind: "number", "boolean" or "text".
     levels : dict
@@ -87,6 +89,7 @@ class TableRoles:
     output_kind: str
     classes: tuple[Any, ...]
     percent: bool = False
+    below_one: float = 0.0
     features: dict[str, str] = field(default_factory=dict)
     levels: dict[str, list[str]] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
@@ -187,6 +190,7 @@ class TableRoles:
             logits=self.output_kind == "logits",
             first_row=first_row,
             later=True,
+            below_one=self.below_one,
         )
         if self.predicted is None or self.being_right:
             return given
