@@ -14,7 +14,14 @@ from hetcal import (
     TemperatureScaling,
     get_calibrator,
 )
-from hetcal.calibration.fitting import cross_fitted, fitted_to, out_of_sample_proba, shared_folds
+from hetcal.calibration import LabelPreserving
+from hetcal.calibration.fitting import (
+    cross_fitted,
+    fitted_to,
+    out_of_sample_proba,
+    predicted_by,
+    shared_folds,
+)
 from hetcal.calibration.out_of_sample_support import support_of_new_groups, without_own
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_hidden_heterogeneity
@@ -192,3 +199,91 @@ def test_the_hybrid_names_its_columns():
     hybrid.predict_proba(table[list(hybrid.feature_names_in_)], y_proba=data.y_proba)
     hybrid.fit(data.X, data.y, y_proba=data.y_proba)
     assert not hasattr(hybrid, "feature_names_in_")
+
+
+class Wrong(BaseEstimator):
+    """Returns what is no probability of each class, in one way or another."""
+
+    def __init__(self, how="sum"):
+        self.how = how
+
+    def fit(self, X, y, *, y_proba=None):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X, *, y_proba=None):
+        P = np.full((len(X), 2), 0.5) if y_proba is None else np.asarray(y_proba)
+        away = np.array([-1.0, 1.0])
+        wrong = {"sum": 1.3 * P, "negative": P + away, "NaN": P * np.nan, "column": P[:, 1]}
+        return wrong[self.how]
+
+
+class WrongModel(Wrong):
+    """The same as a classifier, which does not ask for probabilities."""
+
+    def fit(self, X, y):
+        return super().fit(X, y)
+
+
+WRONG = {
+    "sum": r"Wrong\w*\.predict_proba gave \[.*\] \(sum 1\.3\) in row 0.*dividing",
+    "negative": r"Wrong\w*\.predict_proba gave \[-.*in \[0, 1\]",
+    "NaN": r"Wrong\w*\.predict_proba gave \[nan, nan\].*must be finite",
+    "column": r"Wrong\w*\.predict_proba gave an array of shape \(\d+,\) for \d+ items and 2",
+}
+
+
+@pytest.mark.parametrize(("how", "error"), WRONG.items())
+def test_what_is_no_probability_is_not_handed_on(how, error):
+    data, items = make_hidden_heterogeneity(60, random_state=0), items_of()
+    model = FrozenEstimator(LogisticRegression().fit(data.X, data.y))
+    with pytest.raises(ValueError, match=error):
+        cross_fitted(Wrong(how), items, shared_folds(items, 0))
+    with pytest.raises(ValueError, match=error):
+        LabelPreserving(Wrong(how)).fit(data.X, data.y, y_proba=data.y_proba)
+    with pytest.raises(ValueError, match=error):
+        LocallyCalibratedClassifier(model, Wrong(how)).fit(data.X, data.y).predict_proba(data.X)
+    for expert in (Wrong(how), WrongModel(how)):
+        hybrid = HybridCalibrator(["temperature", expert], n_estimators=5)
+        with pytest.raises(ValueError, match=error):
+            hybrid.fit(data.X, data.y, y_proba=data.y_proba)
+
+
+def test_out_of_sample_predictions_of_ones_own_are_checked():
+    class Own(Wrong):
+        @property
+        def out_of_sample_proba_(self):
+            return np.full((60, 2), 0.4)
+
+    items = items_of()
+    with pytest.raises(ValueError, match=r"Own\.predict_proba gave \[0\.4, 0\.4\] \(sum 0\.8\)"):
+        out_of_sample_proba(fitted_to(Own(), items), items)
+    hybrid = HybridCalibrator(["temperature", Own()], n_estimators=5)
+    with pytest.raises(ValueError, match=r"Own\.predict_proba gave \[0\.4, 0\.4\]"):
+        hybrid.fit_set(items)
+
+
+def test_preserved_predictions_of_new_items_are_checked():
+    class Late(Wrong):
+        """Right out of sample, wrong of new items."""
+
+        @property
+        def out_of_sample_proba_(self):
+            return np.full((60, 2), 0.5)
+
+    data = make_hidden_heterogeneity(60, random_state=0)
+    fitted = LabelPreserving(Late()).fit(data.X, data.y, y_proba=data.y_proba)
+    with pytest.raises(ValueError, match=r"Late\.predict_proba gave .* \(sum 1\.3\)"):
+        fitted.predict_proba(data.X, y_proba=data.y_proba)
+
+
+def test_what_is_off_by_rounding_is_set_right():
+    class Rounded(TemperatureScaling):
+        def predict_proba(self, X=None, *, y_proba=None, logits=None):
+            Q = super().predict_proba(X, y_proba=y_proba, logits=logits).round(3)
+            return Q + np.array([-1e-9, 1e-3])
+
+    items = items_of()
+    Q = predicted_by(fitted_to(Rounded(), items), items)
+    np.testing.assert_allclose(Q.sum(axis=1), 1)
+    assert Q.min() >= 0

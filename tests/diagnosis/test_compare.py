@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, StratifiedKFold, TimeSeriesSplit
 
-from hetcal import SimilarityCalibrator, compare, get_calibrator
+from hetcal import SimilarityCalibrator, compare, get_calibrator, learning_curve
 from hetcal._exceptions import HetcalWarning
 from hetcal.calibration import TemperatureScaling, Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
@@ -320,6 +321,29 @@ def test_a_failure_does_not_lose_the_others(data):
     assert "out of order" in repr(got)
     with pytest.raises(ValueError, match="broken.*no predictions.*out of order"):
         got.predictions("broken")
+
+
+class TooSure(BaseEstimator):
+    """Rows sum to 1.3, which looks good in a log loss."""
+
+    def fit(self, X, y, *, y_proba):
+        return self
+
+    def predict_proba(self, X, *, y_proba):
+        return 1.3 * np.asarray(y_proba)
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_what_is_no_probability_is_not_compared(data, cv):
+    methods = {"uncalibrated": get_calibrator("uncalibrated"), "sure": TooSure()}
+    given = {"y_proba": data.y_proba, "methods": methods}
+    table = compare(data.X, data.y, **given, baselines=False, cv=cv)
+    assert table.best("log_loss") == "uncalibrated"
+    assert "TooSure.predict_proba gave" in values(table).loc["sure", "note"]
+    curve = learning_curve(data.X, data.y, **given, sizes=[50], cv=2, n_repeats=1)
+    rows = curve.frame().query("method == 'sure'")
+    assert rows["value"].isna().all()
+    assert rows["note"].str.contains("TooSure.predict_proba gave").all()
 
 
 def test_when_all_fail_it_says_why(data):

@@ -8,6 +8,7 @@ from hetcal._validation.proba import (
     check_columns_match_classes,
     check_logits,
     check_one_kind,
+    check_predicted_proba,
     check_proba,
     check_proba_names,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "check_labels",
     "check_logits",
     "check_one_kind",
+    "check_predicted_proba",
     "check_proba",
     "check_proba_names",
     "check_same_rows",

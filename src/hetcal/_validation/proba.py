@@ -74,6 +74,53 @@ def check_proba(
     return P
 
 
+def check_predicted_proba(
+    predicted: Any, shape: tuple[int, int], *, by: str
+) -> NDArray[np.float64]:
+    """Return what a calibrator or classifier that is not hetcal's own predicted, as float64.
+
+    Unlike :func:`check_proba` it takes one column per class only, and its errors speak to who wrote
+    the class. What is off by rounding is set right.
+
+    Parameters
+    ----------
+    predicted : array-like
+        What its ``predict_proba`` returned.
+    shape : (int, int)
+        Items and classes that it was asked for.
+    by : str
+        The name of the class.
+
+    Examples
+    --------
+    >>> check_predicted_proba([[0.9, 0.47]], (1, 2), by="Mine")
+    Traceback (most recent call last):
+    ...
+    ValueError: Mine.predict_proba gave [0.9, 0.47] (sum 1.37) in row 0, and 1 of 1 rows are no ...
+    """
+    name = f"{by}.predict_proba"
+    Q = as_float_array(predicted, f"The output of {name}")
+    if Q.shape != shape:
+        raise ValueError(
+            f"{name} gave an array of shape {Q.shape} for {shape[0]} items and {shape[1]} classes; "
+            f"expected is {shape}. Return one row per item and one column per class, also where "
+            "there are two."
+        )
+    total = Q.sum(axis=1)
+    within = ((Q >= -ROUNDING_NOISE) & (Q <= 1 + SUM_TOLERANCE)).all(axis=1)  # NaN is not
+    good = within & (np.abs(total - 1) <= SUM_TOLERANCE)
+    if not good.all():
+        row = int(np.argmin(good))
+        shown = ", ".join(f"{value:.4g}" for value in Q[row, :10])
+        raise ValueError(
+            f"{name} gave [{shown}{', ...' if shape[1] > 10 else ''}] (sum {total[row]:.4g}) in "
+            f"row {row}, and {int((~good).sum())} of {shape[0]} rows are no probabilities: each "
+            "must be finite, in [0, 1] and sum to 1. Correct its predict_proba, for example by "
+            "clipping at 0 and dividing each row by its sum."
+        )
+    return check_proba(np.maximum(Q, 0.0), name=name)
+
+
 def check_logits(logits: Any, *, name: str = "logits") -> NDArray[np.float64]:
     """Return logits as float64 of shape (n, K); one column is the log-odds of the second class."""
     Z = _as_columns(as_float_array(logits, name), name)

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from hetcal._typing import Matrix, Rows
+from hetcal._validation import check_predicted_proba
 from hetcal.data import CalibrationSet, Folds, out_of_sample
 from hetcal.data.folds import Split
 
@@ -41,9 +42,28 @@ def fitted_to(calibrator: Any, items: CalibrationSet) -> Any:
 def predicted_by(fitted: Any, items: CalibrationSet) -> Matrix:
     """Return what a fitted calibrator says of items that were checked already."""
     if _takes_sets(fitted, "predict_proba", "predict_set"):
-        return fitted.predict_set(items)
-    Q = fitted.predict_proba(items.X, **{items.kind: items.output})
-    return np.asarray(Q, dtype=np.float64)
+        said = fitted.predict_set(items)
+    else:
+        said = fitted.predict_proba(items.X, **{items.kind: items.output})
+    return checked_proba(fitted, said, items.output.shape)
+
+
+def checked_proba(fitted: Any, predicted: Any, shape: tuple[int, ...]) -> Matrix:
+    """Return predictions, which are checked unless a class of hetcal made them.
+
+    Parameters
+    ----------
+    fitted : calibrator or classifier
+        Who predicted.
+    predicted : array-like
+        What it said.
+    shape : (int, int)
+        Items and classes.
+    """
+    if type(fitted).__module__.partition(".")[0] == "hetcal":
+        return predicted
+    n_items, n_classes = shape
+    return check_predicted_proba(predicted, (n_items, n_classes), by=type(fitted).__name__)
 
 
 def shared_folds(items: CalibrationSet, random_state: int) -> Folds:
@@ -55,7 +75,7 @@ def out_of_sample_proba(fitted: Any, items: CalibrationSet, random_state: int = 
     """Return the fitted calibrator's own out-of-sample predictions, else cross-fitted ones."""
     own = getattr(fitted, "out_of_sample_proba_", None)
     if own is not None:
-        return np.asarray(own)
+        return checked_proba(fitted, own, items.output.shape)
     return cross_fitted(fitted, items, shared_folds(items, random_state))
 
 

@@ -13,7 +13,7 @@ from hetcal._stored.fields import MOST_CLASSES, in_range, instance, integers, nu
 from hetcal._threads import on_snapshot
 from hetcal._typing import Matrix
 from hetcal.calibration.base import STORED, BaseCalibrator, GroupAwareCalibrator
-from hetcal.calibration.fitting import fitted_to, out_of_sample_proba
+from hetcal.calibration.fitting import checked_proba, fitted_to, out_of_sample_proba
 from hetcal.data import CalibrationSet, Scores
 from hetcal.kernels.preserve import keep_top
 from hetcal.metrics.scores import brier_losses
@@ -115,12 +115,12 @@ class LabelPreserving(GroupAwareCalibrator):
         X, y_proba, logits, **options
             As the calibrator's own.
         """
-        top = self._top(self._new_scores(X, y_proba, logits))
+        scores = self._new_scores(X, y_proba, logits)
         given = y_proba if self.input_kind_ == "y_proba" else logits
         said = self.calibrator_.predict_proba(X, **{self.input_kind_: given}, **options)
-        if isinstance(said, tuple):
-            return (keep_top(said[0], top), *said[1:])
-        return keep_top(said, top)
+        Q, *beside = said if isinstance(said, tuple) else (said,)
+        kept = keep_top(checked_proba(self.calibrator_, Q, scores.proba.shape), self._top(scores))
+        return (kept, *beside) if beside else kept
 
     def predict(self, X: Any = None, *, y_proba: Any = None, logits: Any = None) -> NDArray:
         """Return the classifier's choice, which is still the most probable class."""

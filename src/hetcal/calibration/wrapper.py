@@ -52,6 +52,7 @@ from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.chosen_columns import as_transformer
 from hetcal.calibration.crossfit import cross_fit, output_kind, output_of, weight_parameter
 from hetcal.calibration.delegated_methods import DelegatedMethods
+from hetcal.calibration.fitting import checked_proba
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, preserving
 from hetcal.calibration.wrapper_checks import (
@@ -244,13 +245,14 @@ class LocallyCalibratedClassifier(
         """
         features, output = self._new_items(X)
         if not return_support:
-            return self.calibrator_.predict_proba(features, **output)
+            return self._checked(self.calibrator_.predict_proba(features, **output), output)
         if not _uses_features(self.calibrator_):
             raise ValueError(
                 f"{type(self.calibrator_).__name__} looks at the probabilities alone, so its items "
                 "have no support. Use a similarity calibrator, e.g. calibrator='swc'."
             )
-        return self.calibrator_.predict_proba(features, return_support=True, **output)
+        Q, support = self.calibrator_.predict_proba(features, return_support=True, **output)
+        return self._checked(Q, output), support
 
     def predict(self, X: Any) -> NDArray:
         """Return the class that is most probable after calibration."""
@@ -437,6 +439,9 @@ class LocallyCalibratedClassifier(
         if _uses_features(self.calibrator_):
             features = self._represented(X)
         return features, {self.output_kind_: output}
+
+    def _checked(self, Q: Any, output: dict[str, Matrix]) -> Matrix:
+        return checked_proba(self.calibrator_, Q, output[self.output_kind_].shape)
 
     def _check_columns(self, X: Any) -> None:
         """Compare the columns with those at fit; scikit-learn does not say which have moved."""

@@ -361,19 +361,18 @@ def _predicted(items: CalibrationSet, calibrator: Any, train: Rows, test: Rows) 
     if part.groups is not None and part.groups.max() == 0:
         part = replace(part, groups=None)  # a single group cannot be kept apart from others
     Q = predicted_by(fitted_to(calibrator, part), items.take(test))
-    check_prediction(Q, test.shape[0], items)
+    refuse_unpredicted(Q)
     return Q
 
 
-def check_prediction(Q: Matrix, n_tested: int, items: CalibrationSet) -> None:
-    """Raise where a calibrator's output is no probability of each class for each item."""
-    if Q.shape != (n_tested, items.n_classes):
+def refuse_unpredicted(Q: Matrix) -> None:
+    """Raise where some item has no prediction, so that its loss is not known."""
+    unpredicted = ~np.isfinite(Q).all(axis=1)
+    if unpredicted.any():
         raise ValueError(
-            f"predict_proba gave shape {Q.shape} for {n_tested} items and "
-            f"{items.n_classes} classes."
+            f"{int(unpredicted.sum())} of {Q.shape[0]} items have no prediction; without their "
+            "fold a single class may be left to learn from. Pass more items of the rarest class."
         )
-    if not np.isfinite(Q).all():
-        raise ValueError("predict_proba gave NaN or infinity.")
 
 
 def _named_baselines(

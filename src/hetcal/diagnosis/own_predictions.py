@@ -18,8 +18,8 @@ from hetcal.data import CalibrationSet
 from hetcal.diagnosis.candidates import boosted, forest_vote
 from hetcal.diagnosis.cross_validation import (
     Predictions,
-    check_prediction,
     named_methods,
+    refuse_unpredicted,
     run_steps,
 )
 from hetcal.diagnosis.steps import Progress
@@ -67,5 +67,5 @@ def plain_model(name: str, items: CalibrationSet, seed: int, n_jobs: int | None 
 
 def _of_calibrator(items: CalibrationSet, calibrator: Any, random_state: int) -> Matrix:
     Q = out_of_sample_proba(fitted_to(calibrator, items), items, random_state)
-    check_prediction(Q, items.n_items, items)
+    refuse_unpredicted(Q)
     return Q

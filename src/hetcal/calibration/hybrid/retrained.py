@@ -23,6 +23,7 @@ from hetcal._stored.fields import (
 from hetcal._typing import Matrix
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.crossfit import fit_weighted
+from hetcal.calibration.fitting import checked_proba
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.data import CalibrationSet, Folds, Scores
@@ -63,9 +64,10 @@ class ModelFamily(Family):
         """Return its probabilities, zero for classes that no item had."""
         if self.fitted_ is None:
             return [np.full((scores.proba.shape[0], self.n_classes_), np.nan)]
+        known = self.fitted_.classes_
         said = self._ask(self.space_.transform(features, scores))
-        Q = np.zeros((said.shape[0], self.n_classes_))
-        Q[:, self.fitted_.classes_] = said
+        Q = np.zeros((scores.proba.shape[0], self.n_classes_))
+        Q[:, known] = checked_proba(self.fitted_, said, (Q.shape[0], len(known)))
         return [Q]
 
     def _space(self) -> LogSpace:
@@ -225,7 +227,8 @@ class CalibratorFamily(Family):
         """Ask the calibrator."""
         if self.fitted_ is None:
             return [np.full((scores.proba.shape[0], self.n_classes_), np.nan)]
-        return [self.fitted_.predict_proba(features, **self._output(scores))]
+        said = self.fitted_.predict_proba(features, **self._output(scores))
+        return [checked_proba(self.fitted_, said, scores.proba.shape)]
 
     def out_of_sample(self, items: CalibrationSet, folds: Folds) -> list[Matrix]:
         """Take the calibrator's own out-of-sample probabilities where it has them."""
@@ -234,7 +237,9 @@ class CalibratorFamily(Family):
             if items.groups is not None
             else getattr(self.fitted_, "out_of_sample_proba_", None)
         )
-        return self.cross_fitted(items, folds) if own is None else [np.asarray(own)]
+        if own is None:
+            return self.cross_fitted(items, folds)
+        return [checked_proba(self.fitted_, own, items.proba.shape)]
 
     def _check_restored(self) -> None:
         inner = self.fitted_
