@@ -39,7 +39,7 @@ def results_like_the_paper(datasets=PAPER_TABLES, *, trials: int = 10) -> pd.Dat
             rows.append(place | {"method": "hybrid"} | hybrid)
             rows.append(place | {"method": "hh", "hh": max(gain, 0) + 0.05})
             parts = {"hh": gain, "hh_local": 0.8 * gain, "hh_global": 0.2 * gain}
-            rows.append(place | {"method": "hh-oob", "p_value": 0.01} | parts)
+            rows.append(place | {"method": "hh-out-of-sample", "p_value": 0.01} | parts)
     table = pd.DataFrame(rows).assign(seconds=2.0, n_test=500)
     keys = [
         Trial(row.dataset, row.classifier, row.n_cal, row.seed, row.method).key

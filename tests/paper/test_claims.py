@@ -55,7 +55,7 @@ def test_a_claim_can_fail(results, tmp_path):
     claims = check_claims(ResultsFolder(worse, tmp_path))
     assert of(claims, "SWC out-performs SBA-10")["holds"] == "no"
     assert of(claims, "SWC out-performs SBA-10")["ours"] == "0 of 42"
-    assert of(claims, "SWC-HH correlate with out-of-bag HH on multi")["holds"] == "no"
+    assert of(claims, "SWC-HH correlate with out-of-sample HH on multi")["holds"] == "no"
 
 
 @pytest.mark.parametrize("claim", _TABLE_CLAIMS, ids=lambda claim: claim.text)

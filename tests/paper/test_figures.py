@@ -109,13 +109,13 @@ def test_improvements_against_a_plain_loop(folder):
     points = improvement.improvements(table)
     assert set(points["method"]) == {"Platt / TS", "SWC", "SWC-HH", "hybrid"}
     index = table.set_index(["classifier", "seed", "method"])
-    part = points[(points["method"] == "SWC") & (points["measure"] == "out-of-bag local")]
+    part = points[(points["method"] == "SWC") & (points["measure"] == "out-of-sample local")]
     assert len(part) == 18
     for row in part.itertuples():
         before = index.loc[(row.classifier, row.seed, "Uncal."), "brier"]
         after = index.loc[(row.classifier, row.seed, "SWC"), "brier"]
         assert row.improvement == pytest.approx(before - after)
-        local = index.loc[(row.classifier, row.seed, "hh-oob"), "hh_local"]
+        local = index.loc[(row.classifier, row.seed, "hh-out-of-sample"), "hh_local"]
         assert row.hh == pytest.approx(local)
 
 

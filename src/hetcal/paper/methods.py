@@ -47,7 +47,10 @@ class Workbench:
         if known is not None:
             return known
         data = self.data
-        measure = {"hh": self._published_heterogeneity, "hh-oob": self._out_of_bag_heterogeneity}
+        measure = {
+            "hh": self._published_heterogeneity,
+            "hh-out-of-sample": self._out_of_sample_heterogeneity,
+        }
         seconds = self._seconds_shared(trial.method)
         start = time.process_time()
         if trial.method in measure:
@@ -121,7 +124,7 @@ class Workbench:
     def _published_heterogeneity(self) -> Result:
         return {"hh": float(self.heterogeneity["hh"].mean())}
 
-    def _out_of_bag_heterogeneity(self) -> Result:
+    def _out_of_sample_heterogeneity(self) -> Result:
         data = self.data
         estimator = HiddenHeterogeneity(radius=DATASETS[self.group[0]].radius, classes=data.classes)
         estimator.fit(data.X_cal, data.y_cal, y_proba=data.P_cal)

@@ -9,7 +9,7 @@ Methods have three kinds of names. The paper's own eight are called as it prints
 ``"SBAW-10"``, ``"SWC"``, ``"SWC-HH"``) and run with the published settings. Names of
 :func:`hetcal.list_calibrators` (``"hybrid"``, ``"beta"``, ...) run with their defaults. The rest
 are baselines (``"forest-x"``, ``"forest-xp"``, ``"boosting-x"``, ``"boosting-xp"``, ``"mcgrad"``)
-and measurements (``"hh"`` as published, ``"hh-oob"`` out of bag).
+and measurements (``"hh"`` as published, ``"hh-out-of-sample"`` out of sample).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PAPER_METHODS: dict[str, str] = {
 GLOBAL_METHODS = ("Uncal.", "Platt", "TS", "Iso Reg", "Hist bin")
 SIMILARITY_METHODS = ("SBA-10", "SBAW-10", "SWC", "SWC-HH")
 BASELINES = ("forest-x", "forest-xp", "boosting-x", "boosting-xp", "mcgrad")
-MEASUREMENTS = ("hh", "hh-oob")
+MEASUREMENTS = ("hh", "hh-out-of-sample")
 
 # Raise a number when a method's results change; a method that is not listed has version 1.
 VERSIONS: dict[str, int] = {"hybrid": 2}

@@ -31,8 +31,8 @@ from hetcal.paper.settings import DATASETS, Trial
 from hetcal.persistence.atomic_file import write_atomic
 from hetcal.persistence.os_errors import translate_os_errors
 
-# hh is the published hidden heterogeneity for "hh", the out-of-bag one for "hh-oob", whose parts
-# are hh_global and hh_local and whose test has the p-value; all are means over the test items.
+# hh is the published hidden heterogeneity for "hh", the default one for "hh-out-of-sample", whose
+# parts are hh_global and hh_local, with the p-value of its test; all are means over the test items.
 METRICS = (
     *("brier", "accuracy", "log_loss", "ece", "ece_debiased"),
     *("hh", "hh_global", "hh_local", "p_value"),

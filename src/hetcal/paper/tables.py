@@ -102,7 +102,7 @@ def mean_heterogeneity(results: pd.DataFrame, method: str = "hh") -> pd.DataFram
     Parameters
     ----------
     results : DataFrame
-    method : {"hh", "hh-oob"}
+    method : {"hh", "hh-out-of-sample"}
     """
     chosen = results[results["method"] == method]
     return summarise(chosen, ["hh"]).drop(columns=["metric", "method"])

@@ -84,7 +84,7 @@ def improvement(folder: ResultsFolder) -> list[Claim]:
     found = correlations(improvements(table))
     trials = table["method"].value_counts()
     claims: list[Claim] = []
-    for measure in ("published", "out-of-bag"):
+    for measure in ("published", "out-of-sample"):
         for row in ("binary", "multi-class"):
             part = found[(found["measure"] == measure) & (found["row"] == row)]
             complete = trials.get(MEASURES[measure][0], 0) >= _ALL_TRIALS

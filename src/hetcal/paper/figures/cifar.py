@@ -35,13 +35,13 @@ def draw(name: str, results: Path, trials: int, progress: Callable[[str], object
     """Draw a panel per data set that has results."""
     table = at_usual_size(trials_of(results, IMAGES, figure=name, trials=trials))
     scores = summarise(table, ["brier"])
-    hh, out_of_bag = (
+    hh, out_of_sample = (
         mean_heterogeneity(table, method).set_index(["dataset", "classifier"])["mean"]
-        for method in ("hh", "hh-oob")
+        for method in ("hh", "hh-out-of-sample")
     )
     keys = pd.MultiIndex.from_frame(scores[["dataset", "classifier"]])
     facts = scores.assign(
-        hh=hh.reindex(keys).to_numpy(), hh_oob=out_of_bag.reindex(keys).to_numpy()
+        hh=hh.reindex(keys).to_numpy(), hh_out_of_sample=out_of_sample.reindex(keys).to_numpy()
     )
     return DrawnFigure(_plot(table, scores, hh), facts)
 

@@ -19,10 +19,10 @@ ROWS = ("binary", "multi-class")
 # What the improvement is held against: whose measurement, which part of it, and its name.
 MEASURES = {
     "published": ("hh", "hh", "published HH"),
-    "out-of-bag": ("hh-oob", "hh", "out-of-bag HH"),
-    "out-of-bag local": ("hh-oob", "hh_local", "local part of the out-of-bag HH"),
+    "out-of-sample": ("hh-out-of-sample", "hh", "out-of-sample HH"),
+    "out-of-sample local": ("hh-out-of-sample", "hh_local", "local part of the out-of-sample HH"),
 }
-_DRAWN = ("published", "out-of-bag")
+_DRAWN = ("published", "out-of-sample")
 _FEWEST = 30  # trials times methods: with less there is nothing to see
 _CLASSIFIERS = ("NB", "DT", "RF", "GBT", "SVM", "RBFSVM")
 _COLORS = dict(zip(_CLASSIFIERS, PALETTE, strict=True))
@@ -36,14 +36,14 @@ def trials_needed(name: str, trials: int, own: Sequence[str] = ()) -> list[Trial
         for dataset in PAPER_TABLES
         for trial in make_trials(
             dataset,
-            ["Uncal.", _global(dataset), "SWC", "SWC-HH", "hh", "hh-oob", *own],
+            ["Uncal.", _global(dataset), "SWC", "SWC-HH", "hh", "hh-out-of-sample", *own],
             seeds=range(trials),
         )
     ]
 
 
 def draw(name: str, results: Path, trials: int, progress: Callable[[str], object]) -> DrawnFigure:
-    """Draw both rows of the paper against the published HH, and again out of bag."""
+    """Draw both rows of the paper against the published HH, and again out of sample."""
     table = at_usual_size(trials_of(results, PAPER_TABLES, figure=name, trials=trials))
     points = improvements(table)
     found = correlations(points)

@@ -45,7 +45,7 @@ def row_of_panels(split: PaperSplit, short: str) -> tuple[dict[str, Any], dict[s
         for name in ("platt", "swc")
     }
     hidden = HiddenHeterogeneity(estimate="paper").fit(split.X_cal, split.y_cal, y_proba=P)
-    out_of_bag = HiddenHeterogeneity().fit(split.X_cal, split.y_cal, y_proba=P)
+    out_of_sample = HiddenHeterogeneity().fit(split.X_cal, split.y_cal, y_proba=P)
     panels = {
         "uncalibrated": lambda G: predict(G)[:, 1],
         "Platt": lambda G: maps["platt"].predict_proba(G, y_proba=predict(G))[:, 1],
@@ -60,8 +60,8 @@ def row_of_panels(split: PaperSplit, short: str) -> tuple[dict[str, Any], dict[s
         "uncalibrated": brier_score(split.y_test, P_test),
         **calibrated,
         "hh": float(hidden.score_samples(P_test).mean()),
-        "hh_oob": out_of_bag.hh_mean_,
-        "hh_oob_local": out_of_bag.hh_local_mean_,
+        "hh_out_of_sample": out_of_sample.hh_mean_,
+        "hh_out_of_sample_local": out_of_sample.hh_local_mean_,
     }
     return panels, {key: float(value) for key, value in facts.items()}
 

@@ -1,4 +1,4 @@
-"""What the paper's conclusions look like with the out-of-bag HH and the hybrid; shift; time."""
+"""What the paper's conclusions look like with the out-of-sample HH and the hybrid; shift; time."""
 
 from __future__ import annotations
 
@@ -17,26 +17,30 @@ _FEWEST = 30  # trials that say something about averages and correlations
 
 
 def heterogeneity(results: pd.DataFrame) -> list[str]:
-    """Return how the published and the out-of-bag HH compare, and what each predicts."""
+    """Return how the published and the out-of-sample HH compare, and what each predicts."""
     both = _paired(results)
     if len(both) < _FEWEST:
-        return [f"The out-of-bag HH has {len(both)} results so far; {_FEWEST} are needed here."]
+        return [f"The out-of-sample HH has {len(both)} results so far; {_FEWEST} are needed here."]
     lines = [
         "The published HH scores a local model on the items that it was grown on, so noise alone "
-        "makes it positive. The out-of-bag HH scores it on items that it was not grown on, "
-        "takes off what noise gives, and splits the rest into what a global map can repair and "
-        "what only a local one can.",
+        "makes it positive. The out-of-sample HH (`HiddenHeterogeneity()`) is found on some items "
+        "and measured on others, and splits into what a global map can repair and what only a "
+        "local one can; on noise it is close to zero.",
         "",
         f"Over {len(both)} trials the published HH averages {both['hh'].mean():.3f}, the "
-        f"out-of-bag one {both['oob'].mean():.3f}, of which {both['local'].mean():.3f} is local. "
+        f"out-of-sample one {both['out_of_sample'].mean():.3f}, of which "
+        f"{both['local'].mean():.3f} is local. "
         "Averages per data set:",
         "",
     ]
     rows = [
-        [str(name), *(f"{one[column].mean():.3f}" for column in ("hh", "oob", "local"))]
+        [str(name), *(f"{one[column].mean():.3f}" for column in ("hh", "out_of_sample", "local"))]
         for name, one in both.groupby("dataset", sort=False)
     ]
-    lines += [markdown_table(["data set", "published HH", "out-of-bag HH", "local part"], rows), ""]
+    lines += [
+        markdown_table(["data set", "published HH", "out-of-sample HH", "local part"], rows),
+        "",
+    ]
     lines += [
         "How well each predicts the improvement in Brier score (linear correlation / rank "
         "correlation over all trials):",
@@ -50,8 +54,8 @@ def heterogeneity(results: pd.DataFrame) -> list[str]:
 def _paired(results: pd.DataFrame) -> pd.DataFrame:
     keys = ["dataset", "classifier", "seed"]
     published = results[results["method"] == "hh"].set_index(keys)["hh"]
-    oob = results[results["method"] == "hh-oob"].set_index(keys)
-    both = pd.DataFrame({"hh": published, "oob": oob["hh"], "local": oob["hh_local"]})
+    ours = results[results["method"] == "hh-out-of-sample"].set_index(keys)
+    both = pd.DataFrame({"hh": published, "out_of_sample": ours["hh"], "local": ours["hh_local"]})
     return both.dropna().reset_index()
 
 

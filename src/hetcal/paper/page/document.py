@@ -50,7 +50,7 @@ _NOTES = {
     "after SWC; the Brier score of 500 test items above each panel.",
     "rotation": "Turned items (hatched) have little support.",
     "improvement": "Every point is one trial. The upper rows hold the improvement against the "
-    "published HH; rows below them, where there are results, against the out-of-bag HH.",
+    "published HH; rows below them, where there are results, against the out-of-sample HH.",
 }
 
 _SHIFT = (
@@ -79,7 +79,7 @@ def page_text(folder: str | Path) -> str:
         "Figures": _figures(found),
         "Tables": [_READING, "", *tables.seven_tables(paper, cells)],
         "Every deviation": deviations(cells),
-        "The conclusions with the out-of-bag HH": conclusions.heterogeneity(paper),
+        "The conclusions with the out-of-sample HH": conclusions.heterogeneity(paper),
         "The conclusions with the hybrid": conclusions.hybrid(paper),
         "A biased training sample, calibrated on the target": [
             _SHIFT,
