@@ -29,6 +29,11 @@ settings.load_profile("gate" if os.environ.get("CI") else "person")
 # As the command does: on a busy machine threads that spin while they wait take minutes.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# Workers (`-n 2`) have the cores already: more threads in each would wait for those of the others.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(_variable, "1")
+
 # Pictures are drawn to memory on machines without a screen.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
