@@ -82,6 +82,28 @@ def test_pictures_and_links_exist():
     assert [target for target in local if not (ROOT / target).exists()] == []
 
 
+def test_links_to_the_gallery_name_the_script_for_readers_of_the_source():
+    links = {
+        (page, name)
+        for page in PAGES
+        for name in re.findall(r"/gallery/(\w+)\)", page.read_text(encoding="utf-8"))
+    }
+    assert links
+    unnamed = [
+        (page.name, name)
+        for page, name in links
+        if f"examples/{name}.py" not in page.read_text(encoding="utf-8")
+    ]
+    assert unnamed == []
+
+
+def test_tutorials_show_whether_a_global_map_repairs_a_sub_population():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES if "tutorials" in page.parts)
+    shown = re.findall(r'\[\["rule".*?\]\]', text)
+    assert shown
+    assert all("global_map_repairs" in columns for columns in shown)
+
+
 def test_files_that_the_pages_name_exist():
     path = re.compile(r"\b(?:tests|benchmarks|examples|src)/[\w./-]+\.(?:py|csv|md)")
     named = {

@@ -33,6 +33,7 @@ def exponent(line: pd.Series) -> float:
 def growth_table(found: pd.DataFrame) -> str:
     """Return time, memory and excess of each method at every size."""
     sizes = sorted(found["n_cal"].unique())
+    grows = len(sizes) > 2  # two sizes give a line, and no sign of whether it is one
     rows = []
     for method, part in found.groupby("method", sort=False):
         part = part.set_index("n_cal")
@@ -44,8 +45,10 @@ def growth_table(found: pd.DataFrame) -> str:
                 if row is None
                 else f"{row['seconds']:.2g} s, {row['megabytes']:.0f} MB, {row['excess']:.4f}"
             )
-        rows[-1].append(f"{exponent(part['seconds']):.2f}" if len(part) > 2 else "-")
-    return markdown_table(["method", *(f"{n:,}" for n in sizes), "exponent of time"], rows)
+        if grows:
+            rows[-1].append(f"{exponent(part['seconds']):.2f}" if len(part) > 2 else "-")
+    head = ["method", *(f"{n:,} items" for n in sizes), *(["exponent of time"] if grows else [])]
+    return markdown_table(head, rows)
 
 
 def least_excess(found: pd.DataFrame) -> str:
@@ -114,7 +117,8 @@ def section(stored: Path, results: Path) -> tuple[list[str], Files]:
         "Time, memory and quality where the truth is known, each in a process of its own (20 "
         "features, two classes, 10 000 new rows): processor seconds, growth of the process, and "
         "the excess of the Brier score over the least possible one (the probabilities as they are: "
-        f"{before:.4f}).",
+        f"{before:.4f}). One draw of each size; the sizes are those of the columns, no others were "
+        "measured.",
         "",
         growth_table(growth),
         "",

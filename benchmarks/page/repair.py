@@ -15,6 +15,7 @@ from benchmarks.page.ranks import (
     geometric_mean,
     wins_ties_losses,
 )
+from benchmarks.sources import stored_sources
 from hetcal.paper.hindsight import CELL_SETS, compare_in_hindsight, is_development
 from hetcal.paper.settings import BASELINES, PAPER_METHODS
 from hetcal.paper.store import load_results
@@ -116,6 +117,13 @@ def paper_scores(folder: Path, metric: str = "brier") -> pd.DataFrame:
     return wide[[not is_development(cell) for cell in wide.index]]
 
 
+def computed_with(file: str) -> str:
+    """Return at which commit stored results were computed, and what is to be known of them."""
+    [source] = stored_sources().query("file == @file").itertuples()
+    note = f": {source.note}" if source.note else ""
+    return f"**Computed at commit {source.commit} ({source.day})**{note}."
+
+
 # ---- tables and stated forecasts ----
 
 
@@ -189,6 +197,39 @@ def not_told_apart(scores: pd.DataFrame) -> str:
     )
 
 
+def how_much_it_says(results: pd.DataFrame) -> str:
+    """Return how many data sets and trials are behind the confirming cells."""
+    scores = table_scores(results, "brier")
+    scores = scores[is_confirming(scores)]
+    names = sorted(scores.index.unique("table"))
+    words = (
+        f"The {len(scores)} confirming cells are of {len(names)} data sets ({', '.join(names)}): "
+        f"they are not {len(scores)} independent results."
+    )
+    if results["seed"].nunique() == 1:
+        words += (
+            " One trial is one split and one black box: no cell has a standard error, and a "
+            "difference of a few per cent in one cell may be chance. Only what recurs over data "
+            "sets and sizes says something, and only about data like these."
+        )
+    return words
+
+
+def growth_losses(growth: pd.DataFrame) -> str:
+    """Return where another method comes nearer to a known truth than the hybrid."""
+    wide = growth.pivot(index="n_cal", columns="method", values="excess")
+    others = wide.drop(columns=OURS)
+    named = [
+        f"{others.loc[n].idxmin()} with {n:,} items (excess {others.loc[n].min():.4f} against "
+        f"{wide.loc[n, OURS]:.4f})"
+        for n in wide.index[wide[OURS] > others.min(axis=1)]
+    ]
+    return (
+        "Where the truth is known ([cost](#cost), generated data, one draw), nearer to it than the "
+        f"hybrid: {', '.join(named) or 'none'}."
+    )
+
+
 def losses(results: pd.DataFrame) -> list[str]:
     """Return where the hybrid is worse than p, and than the best other method in hindsight."""
     scores = table_scores(results, "brier")
@@ -249,6 +290,8 @@ def section(stored: Path, results: Path) -> tuple[list[str], Files]:
         "eight, forests and boosting on X and on [X, P], and MCGrad with two classes, as far as "
         "they have the trials of the hybrid (how many at most: in brackets).",
         "",
+        computed_with("experiments/results/*.csv"),
+        "",
         hindsight_table(stored),
         "",
         "![Average ranks on the paper's cells](_static/proof/ranks-paper.svg)",
@@ -268,6 +311,10 @@ def section(stored: Path, results: Path) -> tuple[list[str], Files]:
         "geometric mean of the Brier score divided by that of the probabilities as they were. "
         "Seconds of processor time are medians of fit and prediction together, over all cells.",
         "",
+        how_much_it_says(tables),
+        "",
+        computed_with("benchmarks/results/repair_tables.csv"),
+        "",
         rank_table(tables),
         "",
         "![Average ranks on tables and forecasts](_static/proof/ranks-tables.svg)",
@@ -282,6 +329,8 @@ def section(stored: Path, results: Path) -> tuple[list[str], Files]:
         "### Where the hybrid loses",
         "",
         *losses(tables),
+        "",
+        growth_losses(pd.read_csv(results / "growth.csv")),
         "",
         *_WHY,
     ], pictures

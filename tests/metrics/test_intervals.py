@@ -216,6 +216,13 @@ def test_table_of_one_method_agrees_with_the_single_functions():
     assert set(table.index) == {*singles, *parts.index, "brier_uncertainty"}
 
 
+def test_an_error_and_its_debiased_form_share_an_interval_that_holds_both_values():
+    y, p = sample(slope=2.0)
+    plain, debiased = evaluate(y, p).loc[["ece_top_label", "ece_top_label_debiased"]].to_numpy()
+    assert plain[1] <= debiased[0] < plain[0] <= plain[2]
+    assert tuple(plain[1:]) == tuple(debiased[1:])
+
+
 def test_methods_share_their_resamples():
     y, p = sample(slope=2.0)
     table = evaluate(y, {"one": p, "same": p, "other": np.sqrt(p)}, baseline="one")

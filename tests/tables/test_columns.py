@@ -351,9 +351,12 @@ def test_a_wrong_name_is_answered_with_the_nearest(roles, said):
 
 def test_copies_and_giveaways_get_a_word():
     table = pd.concat([loans(), loans().head(30)], ignore_index=True)
-    assert any("30 rows are an exact copy" in note for note in read(table).notes)
+    alike = "30 rows are like an earlier one in all used columns"
+    assert any(alike in note for note in read(table).notes)
+    unused = table.assign(number=np.arange(len(table)))  # tells them apart, and is not read
+    assert any(alike in note for note in read(unused, drop="number").notes)
     table["item"] = np.arange(len(table)) % N
-    assert not any("copy" in note for note in read(table, groups="item").notes)
+    assert not any("earlier one" in note for note in read(table, groups="item").notes)
     table["repaid"] = (table["outcome"] == "no").astype(int)
     assert any("'repaid' tells the label" in note for note in read(table, drop="item").notes)
 

@@ -428,7 +428,7 @@ def _groups(frame: nw.DataFrame, columns: list[str], rows: NDArray[np.int64]) ->
 
 
 def _note_copies(labelled: LabelledTable) -> None:
-    """Say how many rows are exact copies: out-of-sample figures treat them as separate items."""
+    """Say how many rows repeat another: out-of-sample figures treat them as separate items."""
     if labelled.groups is not None or labelled.X is None:
         return
     parts = pd.DataFrame(labelled.output, columns=[f"\0{j}" for j in range(len(labelled.classes))])
@@ -437,7 +437,7 @@ def _note_copies(labelled: LabelledTable) -> None:
     copies = int(parts.duplicated().sum())
     if copies:
         labelled.notes.append(
-            f"{copies:,} row{'s are' if copies > 1 else ' is'} an exact copy of an earlier one. If "
-            "they are the same item, out-of-sample figures are too good: remove the copies, or "
-            "name the item's column with --groups."
+            f"{copies:,} row{'s are' if copies > 1 else ' is'} like an earlier one in all used "
+            "columns. If they are the same item, out-of-sample figures are too good: remove the "
+            "copies, or name the item's column with --groups."
         )
