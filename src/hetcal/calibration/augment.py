@@ -19,11 +19,12 @@ from hetcal._stored.fields import (
     number,
     numbers,
     one_of,
+    optional,
     whole,
 )
 from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
-from hetcal.calibration.chosen_columns import as_transformer
+from hetcal.calibration.chosen_columns import ChosenColumns, as_transformer
 from hetcal.data import CalibrationSet, Scores
 
 AUGMENTATIONS = ("log-proba-scaled", "proba-scaled", "log-proba", "proba", None)
@@ -31,8 +32,8 @@ AUGMENTATIONS = ("log-proba-scaled", "proba-scaled", "log-proba", "proba", None)
 
 @stored(
     {
-        "features": one_of(None),
-        "features_": one_of(None),
+        "features": optional(instance(ChosenColumns)),
+        "features_": optional(instance(ChosenColumns)),
         "augment": one_of(*AUGMENTATIONS),
         "encoder": instance(FeatureEncoder),
         "n_proba": whole(0, MOST_CLASSES),
@@ -66,7 +67,9 @@ class AugmentedSpace:
     ):
         if augment not in AUGMENTATIONS:
             raise ValueError(f"augment must be one of {AUGMENTATIONS}; got {augment!r}.")
-        self.features = features
+        self.features = (
+            None if features is None else as_transformer(features, "SimilarityCalibrator")
+        )
         self.augment = augment
         self.encoder = FeatureEncoder(
             missing="keep" if accepts_missing else "impute", allow_sparse=accepts_sparse
@@ -117,7 +120,7 @@ class AugmentedSpace:
         return np.hstack([features, columns])
 
     def _fitted_features(self, X: Any) -> Any:
-        features = as_transformer(self.features, "SimilarityCalibrator")
+        features = self.features
         frozen = isinstance(features, FrozenEstimator)
         if not frozen and get_tags(features).target_tags.required:
             raise ValueError(

@@ -22,8 +22,7 @@ def encoder_of(calibrator: Any) -> FeatureEncoder | None:
         return encoder_of(calibrator.calibrator_)
     if hasattr(calibrator, "encoder_"):
         return calibrator.encoder_
-    space = getattr(calibrator, "space_", None)
-    return None if space is None else space.encoder
+    return getattr(getattr(calibrator, "space_", None), "encoder", None)
 
 
 def check_prediction(calibrator: Any) -> None:
@@ -38,9 +37,7 @@ def check_prediction(calibrator: Any) -> None:
         if isinstance(calibrator, LocallyCalibratedClassifier):
             Q = calibrator.predict_proba(_whole_row(calibrator))
         elif isinstance(calibrator, BaseCalibrator):
-            Q = calibrator.predict_proba(
-                made_up_features(encoder_of(calibrator)), **made_up_output(calibrator)
-            )
+            Q = calibrator.predict_proba(_made_up_row(calibrator), **made_up_output(calibrator))
         else:
             raise FileFormatError(f"The file holds a {type(calibrator).__name__}, no calibrator.")
     if not isinstance(Q, np.ndarray) or Q.shape != (1, n_classes) or not np.isfinite(Q).all():
@@ -52,9 +49,28 @@ def _try_p_value(monitor: SupportMonitor) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         output: dict[str, Any] = made_up_output(inner)
-        p = monitor.p_values(made_up_features(encoder_of(inner)), **output)
+        p = monitor.p_values(_made_up_row(inner), **output)
     if p.shape != (1,) or not 0 <= p[0] <= 1:
         raise FileFormatError("The file's monitor does not return p-values.")
+
+
+def _made_up_row(calibrator: Any) -> Any:
+    """Return one row that the calibrator takes, with the columns that it does not compare by."""
+    while hasattr(calibrator, "calibrator_"):
+        calibrator = calibrator.calibrator_
+    encoder = encoder_of(calibrator)
+    chosen = getattr(getattr(calibrator, "space_", None), "features_", None)
+    if encoder is None or chosen is None:
+        return made_up_features(encoder)
+    names = getattr(calibrator, "feature_names_in_", None)
+    if names is None:  # numbers that are names or places: as names they are right in either case
+        others = range(calibrator.n_features_in_ - len(chosen.columns))
+        names = [*chosen.columns, *(f"not compared {j}" for j in others)]
+    row = pd.DataFrame(np.zeros((1, calibrator.n_features_in_)), columns=names)
+    compared = chosen.transform(row).columns
+    for j, levels in encoder.levels_.items():
+        row[compared[j]] = levels[:1] or 0.0
+    return row
 
 
 def made_up_features(encoder: FeatureEncoder | None, n_rows: int = 1) -> Any:
@@ -85,11 +101,23 @@ def _whole_row(classifier: LocallyCalibratedClassifier) -> Any:
     reader, n_classes = classifier.estimator_, len(classifier.classes_)
     row: dict[int, Any] = dict.fromkeys(range(reader.n_features_in_), 0.0)
     encoder = encoder_of(classifier.calibrator_)
+    compared = _compared_places(classifier)
     for j, levels in ({} if encoder is None else encoder.levels_).items():
-        row[reader.feature_columns_[j]] = levels[0] if levels else 0.0
+        row[compared[j]] = levels[0] if levels else 0.0
     for j in reader.columns_:
         row[j] = 0.0 if reader.kind == "logits" else 1.0 / n_classes
     names = getattr(classifier, "feature_names_in_", None)
     if names is None:
         return np.array([list(row.values())])
     return pd.DataFrame({name: [row[j]] for j, name in enumerate(names)})
+
+
+def _compared_places(classifier: LocallyCalibratedClassifier) -> list[int]:
+    """Return the places in X of the columns that the calibrator gets."""
+    places = classifier.estimator_.feature_columns_
+    if classifier.features_ is None:
+        return places
+    row: Any = np.array([places])
+    if hasattr(classifier, "feature_names_in_"):
+        row = pd.DataFrame(row, columns=classifier.feature_names_in_[places])
+    return np.asarray(classifier.features_.transform(row))[0].tolist()
