@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.decomposition import PCA
 from tests.patience import PATIENCE
 
 import hetcal
+from hetcal._validation.vectors import spread_vectors
 from hetcal.kernels import core_name, use_core
 from hetcal.persistence import describe
 from hetcal.persistence.budget import Budget
@@ -253,6 +255,39 @@ def test_chosen_columns(features, library, data, tmp_path):
 @pytest.mark.parametrize("features", [["colour", "age"], ["years"], (1, 0)])
 def test_a_log_of_which_columns_are_chosen(features, data, tmp_path):
     log = data.table.assign(p_0=data.P[:, 0], p_1=data.P[:, 1]).iloc[:, ::-1]
+    calibrator = hetcal.SimilarityCalibrator(ForestProximity(5))
+    model = hetcal.LocallyCalibratedClassifier(
+        hetcal.PrecomputedProba("p_*"), calibrator, features=features
+    ).fit(log, data.y)
+    loaded = reloaded(model, tmp_path)
+    np.testing.assert_array_equal(model.predict_proba(log), loaded.predict_proba(log))
+
+
+def _with_vectors(table, X):
+    return table.drop(columns="income").assign(text=list(X[:, 3:6]))
+
+
+@pytest.mark.parametrize("features", [["text"], ["colour", "text"], ["text[1]", "years"], PCA(2)])
+def test_chosen_columns_of_vectors(features, data, tmp_path):
+    X, X_new = _with_vectors(data.table, data.X), _with_vectors(data.table_new, data.X_new)
+    if isinstance(features, PCA):
+        X, X_new = X[["age", "text"]], X_new[["age", "text"]]
+    plain = [spread_vectors(table) for table in (X, X_new)]
+    chosen = [f"text[{j}]" for j in range(3)] if features == ["text"] else features
+    expected, found = (
+        data.fitted(hetcal.SimilarityCalibrator(ForestProximity(5), features=by), X=table)
+        for by, table in ((chosen, plain[0]), (features, X))
+    )
+    want = answers(expected, plain[1], data.P_new)
+    assert_same(want, answers(found, X_new, data.P_new))
+    if not isinstance(features, PCA):
+        assert_same(want, answers(reloaded(found, tmp_path), X_new, data.P_new))
+
+
+@pytest.mark.parametrize("features", [None, ["text", "colour"]])
+def test_a_log_with_vectors(features, data, tmp_path):
+    log = _with_vectors(data.table, data.X).iloc[:, ::-1]
+    log = log.assign(p_0=data.P[:, 0], p_1=data.P[:, 1])
     calibrator = hetcal.SimilarityCalibrator(ForestProximity(5))
     model = hetcal.LocallyCalibratedClassifier(
         hetcal.PrecomputedProba("p_*"), calibrator, features=features

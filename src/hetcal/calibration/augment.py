@@ -24,6 +24,7 @@ from hetcal._stored.fields import (
 )
 from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
+from hetcal._validation.vectors import spread_vectors
 from hetcal.calibration.chosen_columns import ChosenColumns, as_transformer
 from hetcal.data import CalibrationSet, Scores
 
@@ -131,7 +132,10 @@ class AugmentedSpace:
         return clone(features).fit(X, None)
 
     def _represented(self, X: Any) -> Any:
-        return X if self.features_ is None else self.features_.transform(X)
+        if self.features_ is None:
+            return X
+        known = getattr(self.features_, "feature_names_in_", None)
+        return self.features_.transform(spread_vectors(X, known))  # as the calibration items were
 
     def _probability_columns(self, scores: Scores) -> Matrix | None:
         if self.augment is None:

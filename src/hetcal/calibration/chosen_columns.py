@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from hetcal._stored import stored
 from hetcal._stored.fields import MOST_FEATURES
 from hetcal._validation.containers import as_frame
+from hetcal._validation.vectors import vector_lengths
 
 
 def as_transformer(features: Any, caller: str) -> Any:
@@ -73,7 +74,8 @@ class ChosenColumns(TransformerMixin, BaseEstimator):
     ----------
     columns : list of str or int
         Names of the columns of a table, or their places (counted from 0). Where a number is the
-        name of one column and the place of another, the name counts. No column twice.
+        name of one column and the place of another, the name counts. No column twice. The name of
+        a column of vectors chooses all their components.
     """
 
     def __init__(self, columns: list[Any]):
@@ -94,16 +96,16 @@ class ChosenColumns(TransformerMixin, BaseEstimator):
 
     def _places(self, known: Sequence[Any]) -> list[int]:
         """Return where the columns are among those that X has."""
-        by_name = {j: j for j in range(len(known))} | {name: j for j, name in enumerate(known)}
+        by_name = _places_by_name(known)
         missing = [column for column in self.columns if column not in by_name]
         if missing:
             raise ValueError(
                 f"features names columns that X does not have: {missing[:10]}."
                 f"{_closest(missing[0], known)} X has {_shown(known)}."
             )
-        places = [by_name[column] for column in self.columns]
+        places = [j for column in self.columns for j in by_name[column]]
         often = Counter(places)
-        twice = [c for c, j in zip(self.columns, places, strict=True) if often[j] > 1]
+        twice = [column for column in self.columns if often[by_name[column][0]] > 1]
         if twice:
             raise ValueError(
                 f"features names a column of X more than once: {twice[:10]}. Name each once."
@@ -118,6 +120,16 @@ class ChosenColumns(TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = tags.input_tags.allow_nan = tags.input_tags.string = True
         tags.requires_fit = False
         return tags
+
+
+def _places_by_name(known: Sequence[Any]) -> dict[Any, list[int]]:
+    """Return the places by number and by name; the name of vectors that were spread has several."""
+    places = {name: [j] for j, name in enumerate(known)}
+    lengths = vector_lengths(name for name in known if isinstance(name, str))
+    vectors = {
+        name: [places[f"{name}[{k}]"][0] for k in range(length)] for name, length in lengths.items()
+    }
+    return {j: [j] for j in range(len(known))} | vectors | places
 
 
 def _closest(column: Any, known: Sequence[Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from hetcal._exceptions import FileFormatError
 from hetcal._validation import FeatureEncoder
+from hetcal._validation.vectors import vector_lengths
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 from hetcal.monitor import SupportMonitor
@@ -101,9 +103,8 @@ def _whole_row(classifier: LocallyCalibratedClassifier) -> Any:
     reader, n_classes = classifier.estimator_, len(classifier.classes_)
     row: dict[int, Any] = dict.fromkeys(range(reader.n_features_in_), 0.0)
     encoder = encoder_of(classifier.calibrator_)
-    compared = _compared_places(classifier)
-    for j, levels in ({} if encoder is None else encoder.levels_).items():
-        row[compared[j]] = levels[0] if levels else 0.0
+    if encoder is not None:
+        row |= _compared_values(classifier, encoder)
     for j in reader.columns_:
         row[j] = 0.0 if reader.kind == "logits" else 1.0 / n_classes
     names = getattr(classifier, "feature_names_in_", None)
@@ -112,12 +113,31 @@ def _whole_row(classifier: LocallyCalibratedClassifier) -> Any:
     return pd.DataFrame({name: [row[j]] for j, name in enumerate(names)})
 
 
-def _compared_places(classifier: LocallyCalibratedClassifier) -> list[int]:
-    """Return the places in X of the columns that the calibrator gets."""
+def _compared_values(
+    classifier: LocallyCalibratedClassifier, encoder: FeatureEncoder
+) -> dict[int, Any]:
+    """Return values by places in X: a level of each category, and vectors that are missing."""
+    names = encoder.feature_names_in_
+    lengths = {} if names is None else vector_lengths(names)
+    values: dict[int, Any] = {}
+    j = 0  # the encoder's column
+    for place, name in _compared_columns(classifier):
+        if name in lengths:
+            values[place] = None
+        elif levels := encoder.levels_.get(j):
+            values[place] = levels[0]
+        j += lengths.get(name, 1)
+    return values
+
+
+def _compared_columns(classifier: LocallyCalibratedClassifier) -> Iterator[tuple[int, Any]]:
+    """Return places in X and names of the columns that the calibrator gets."""
     places = classifier.estimator_.feature_columns_
-    if classifier.features_ is None:
-        return places
+    names = getattr(classifier, "feature_names_in_", None)
     row: Any = np.array([places])
-    if hasattr(classifier, "feature_names_in_"):
-        row = pd.DataFrame(row, columns=classifier.feature_names_in_[places])
-    return np.asarray(classifier.features_.transform(row))[0].tolist()
+    if names is not None:
+        row = pd.DataFrame(row, columns=names[places])
+    if classifier.features_ is not None:
+        row = classifier.features_.transform(row)
+    chosen = np.asarray(row)[0].tolist()
+    return zip(chosen, chosen if names is None else names[chosen], strict=True)
