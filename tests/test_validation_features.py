@@ -191,6 +191,70 @@ def test_an_array_of_vectors_is_one_array():
         np.testing.assert_array_equal(encoded, [[0.1, 0.2], [0.3, 0.4], [NAN, NAN]])
 
 
+LIBRARIES = pytest.mark.parametrize(
+    "library", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"]
+)
+
+
+@LIBRARIES
+def test_vectors_may_all_be_missing_in_a_batch(library):
+    encoder = FeatureEncoder().fit(library(EMBEDDED))
+    part = pl.DataFrame(EMBEDDED)[2:]  # which knows that these are lists
+    for batch in (library({"age": [44], "text": [None]}), part, part.to_arrow()):
+        np.testing.assert_array_equal(encoder.transform(batch), [[44, NAN, NAN]])
+
+
+def test_an_array_of_missing_vectors():
+    encoder = FeatureEncoder().fit(_stacked())
+    np.testing.assert_array_equal(encoder.transform(_stacked()[2:]), [[NAN, NAN]])
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        FeatureEncoder().fit(np.ones((3, 2))).transform(np.array([NAN, NAN]))
+
+
+@pytest.mark.parametrize("missing", [None, NAN, pd.NA, pd.NaT], ids=repr)
+def test_a_missing_vector_may_come_first(missing):
+    table = pd.DataFrame({"text": [missing, [0.1, 0.2], (0.3, None)]})
+    expected = [[NAN, NAN], [0.1, 0.2], [0.3, NAN]]
+    np.testing.assert_array_equal(FeatureEncoder().fit_transform(table), expected)
+
+
+@LIBRARIES
+def test_vectors_hold_numbers_or_flags(library):
+    flags = library({"text": [[True, False], None]})
+    np.testing.assert_array_equal(FeatureEncoder().fit_transform(flags), [[1, 0], [NAN, NAN]])
+    for text in ([["1", "2"], ["3", "4"]], [["a"], ["b"]], [[[1.0]], [[2.0]]]):
+        with pytest.raises(TypeError, match="Column 'text' of X"):
+            FeatureEncoder().fit(library({"text": text}))
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "said"),
+    [
+        (
+            {"e": [[1.0, 2.0], 1.5]},
+            TypeError,
+            r"'e' of X must hold lists .* only; got 1\.5",
+        ),
+        ({"e": [[1.0, 2.0], "ab"]}, TypeError, "lists of numbers only; got 'ab'"),
+        ({"e": [np.array(1.0)] * 2}, TypeError, r"lists of numbers only; got array\(1"),
+        ({"e": [[], []], "a": [1, 2]}, TypeError, "vectors of 0 to 0 numbers"),
+        ({"e": [[1.0], [1.0, 2.0]]}, TypeError, "vectors of 1 to 2 numbers"),
+        ({"e": [[1.0], [2.0]], "e[0]": [1, 2]}, ValueError, r"X has \['e\[0\]'\] already\. Rename"),
+    ],
+    ids=["number", "text", "no-axis", "empty", "lengths", "name-taken"],
+)
+def test_vectors_that_are_none(columns, error, said):
+    with pytest.raises(error, match=said):
+        FeatureEncoder().fit(pd.DataFrame(columns))
+
+
+def test_a_row_with_a_long_vector_is_encoded_at_once(monkeypatch):
+    table = pd.DataFrame({"text": list(np.arange(600.0).reshape(2, 300))})
+    encoder = FeatureEncoder().fit(table)
+    monkeypatch.setattr("hetcal._validation.features._numeric_column", None)
+    np.testing.assert_array_equal(encoder.transform(table[1:]), [np.arange(300.0, 600.0)])
+
+
 def test_vectors_serve_everywhere():
     data = make_hidden_heterogeneity(80, heterogeneity=1.0, random_state=0)
     table = pd.DataFrame({"embedding": list(data.X)})
@@ -214,6 +278,17 @@ def test_all_columns_without_encoding_are_named_and_those_that_can_be_used():
     assert said.startswith("Column 'when' of X has type Datetime")
     assert "Nor have ['name', 'note']" in said
     assert "features=['age', 'region', 'member'])" in said
+
+
+class _Unsortable:
+    def __lt__(self, other):
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "made up")
+
+
+def test_columns_are_refused_by_errors_that_are_made_from_more_than_a_text():
+    levels = pd.Categorical.from_codes([0, 1], categories=[_Unsortable(), _Unsortable()])
+    with pytest.raises(ValueError, match=r"made up Of X, \['age'\] can be used"):
+        FeatureEncoder().fit(pd.DataFrame({"level": levels, "age": [31, 58]}))
 
 
 @pytest.mark.parametrize(

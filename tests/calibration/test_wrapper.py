@@ -368,15 +368,37 @@ def test_features_number_the_columns_of_an_array(data, as_given):
 
 
 @pytest.mark.parametrize(
+    ("columns", "names", "chosen"),
+    [
+        ([0, 1], range(6), [0, 1]),
+        (range(1, 3), range(6), [1, 2]),
+        ([5, 0], [5, 4, 3, 2, 1, 0], [0, 5]),
+        ([4, 9], [9, 8, 7, 6, 5, 10], [4, 0]),
+        (pd.Index(["c", "a"]), list("abcdef"), [2, 0]),
+        (pd.Series(["c", "a"], index=[7, 3]), list("abcdef"), [2, 0]),
+    ],
+    ids=["default", "range", "names-first", "names-and-places", "index", "series"],
+)
+def test_features_of_tables_with_names_of_any_kind(data, columns, names, chosen):
+    X, y = data
+    table = pd.DataFrame(X).set_axis(list(names), axis=1)
+    clf = LocallyCalibratedClassifier(GaussianNB(), Recorder(), features=columns).fit(table, y)
+    np.testing.assert_array_equal(clf.calibrator_.X_, X[:, chosen])
+
+
+@pytest.mark.parametrize(
     ("features", "error", "said"),
     [
         (["x00"], ValueError, r"does not have: \['x00'\]\. Did you mean 'x0'\? X has"),
         ([7], ValueError, r"does not have: \[7\]"),
+        (["x1", "x1"], ValueError, r"more than once: \['x1', 'x1'\]\. Name each once"),
+        ([1, 0, 1], ValueError, r"more than once: \[1, 1\]"),
+        (["x1", 0, 1], ValueError, r"more than once: \['x1', 1\]"),
         ([], TypeError, r"names, such as \['age', 'income'\], or numbers of columns"),
         ([True, False, True], TypeError, "numbers of columns"),
         (max, TypeError, "a transformer with fit and transform, or None; got <built-in"),
     ],
-    ids=["name", "number", "none", "mask", "function"],
+    ids=["name", "number", "twice", "number-twice", "name-and-number", "none", "mask", "function"],
 )
 def test_features_that_are_neither_columns_nor_a_transformer(data, features, error, said):
     X, y = data

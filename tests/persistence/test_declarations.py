@@ -11,6 +11,7 @@ from hetcal._exceptions import FileFormatError
 from hetcal._stored import expect, restored, stored
 from hetcal._stored.fields import number
 from hetcal._stored.reader import declared
+from hetcal.calibration.chosen_columns import ChosenColumns
 from hetcal.kernels.forest import Forest, LeafMass
 from hetcal.persistence import registry
 from hetcal.persistence.budget import Budget
@@ -19,7 +20,7 @@ from hetcal.persistence.tree import Decoder, Encoder
 #: Whoever adds a class here has asked what a hostile file could do with it.
 IN_FILES = """
 AdditiveTrees AtomCalibration AugmentedSpace BetaCalibration BiasCorrectedTemperatureScaling
-BoostedTrees BoostingFamily CalibratorFamily CombinedSimilarity CosineSimilarity
+BoostedTrees BoostingFamily CalibratorFamily ChosenColumns CombinedSimilarity CosineSimilarity
 EnsembleTemperatureScaling EuclideanSimilarity FeatureEncoder FeaturelessHybridCalibrator
 FeaturelessSimilarityCalibrator Forest ForestProximity ForestVoteFamily GlobalBlend GlobalFamily
 HiddenHeterogeneity HistogramBinning HybridCalibrator IsolationProximity IsolationScore
@@ -152,6 +153,13 @@ def test_a_scale_that_no_fit_could_have_made(parts, said):
         assert spec.unpack(state | {"n_samples_seen_": seen}).n_features_in_ == 2
     with pytest.raises(FileFormatError, match=said):
         spec.unpack(state | parts)
+
+
+@pytest.mark.parametrize("columns", [[], ["a", "a"], [True], [1.5], [["a"]], "a", None])
+def test_choices_of_columns_that_nobody_could_have_made(columns):
+    assert restored(ChosenColumns, columns=["a", 1]).columns == ["a", 1]
+    with pytest.raises(FileFormatError, match="wrong columns"):
+        restored(ChosenColumns, columns=columns)
 
 
 @pytest.mark.parametrize(

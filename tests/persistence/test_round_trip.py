@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.decomposition import PCA
 from tests.patience import PATIENCE
 
 import hetcal
+from hetcal._validation.vectors import spread_vectors
 from hetcal.kernels import core_name, use_core
 from hetcal.persistence import describe
 from hetcal.persistence.budget import Budget
@@ -224,6 +226,74 @@ def test_a_log_with_its_own_probabilities(data, tmp_path):
     loaded = reloaded(model, tmp_path)
     np.testing.assert_array_equal(model.predict_proba(log), loaded.predict_proba(log))
     assert describe(tmp_path / "c.hetcal")["calibrator"]["method"] == "SimilarityCalibrator"
+
+
+@pytest.mark.parametrize(
+    ("features", "library"),
+    [
+        (["colour", "age"], pd.DataFrame),
+        (pd.Index(["years"]), pd.DataFrame),
+        ([3, 1], pd.DataFrame),
+        (range(1, 3), np.asarray),
+        ([2, 0], lambda table: pd.DataFrame(table).set_axis([3, 2, 1, 0], axis=1)),
+        ([7], lambda table: pd.DataFrame(table).set_axis([9, 8, 7, 6], axis=1)),
+    ],
+    ids=["names", "index", "places", "array", "numbers-as-names", "numbers-beyond"],
+)
+def test_chosen_columns(features, library, data, tmp_path):
+    X, X_new = (library(table) for table in (data.table, data.table_new))
+    if library is not pd.DataFrame:
+        X, X_new = library(data.X[:, :4]), library(data.X_new[:, :4])
+    swc = hetcal.SimilarityCalibrator(ForestProximity(5), features=features)
+    loaded = reloaded(data.fitted(swc, X=X), tmp_path)
+    assert_same(answers(swc, X_new, data.P_new), answers(loaded, X_new, data.P_new))
+    assert list(loaded.features) == list(features)
+    monitor = hetcal.SupportMonitor(swc).fit(X, y_proba=data.P)
+    reloaded(monitor, tmp_path).update(X_new, y_proba=data.P_new)
+
+
+@pytest.mark.parametrize("features", [["colour", "age"], ["years"], (1, 0)])
+def test_a_log_of_which_columns_are_chosen(features, data, tmp_path):
+    log = data.table.assign(p_0=data.P[:, 0], p_1=data.P[:, 1]).iloc[:, ::-1]
+    calibrator = hetcal.SimilarityCalibrator(ForestProximity(5))
+    model = hetcal.LocallyCalibratedClassifier(
+        hetcal.PrecomputedProba("p_*"), calibrator, features=features
+    ).fit(log, data.y)
+    loaded = reloaded(model, tmp_path)
+    np.testing.assert_array_equal(model.predict_proba(log), loaded.predict_proba(log))
+
+
+def _with_vectors(table, X):
+    return table.drop(columns="income").assign(text=list(X[:, 3:6]))
+
+
+@pytest.mark.parametrize("features", [["text"], ["colour", "text"], ["text[1]", "years"], PCA(2)])
+def test_chosen_columns_of_vectors(features, data, tmp_path):
+    X, X_new = _with_vectors(data.table, data.X), _with_vectors(data.table_new, data.X_new)
+    if isinstance(features, PCA):
+        X, X_new = X[["age", "text"]], X_new[["age", "text"]]
+    plain = [spread_vectors(table) for table in (X, X_new)]
+    chosen = [f"text[{j}]" for j in range(3)] if features == ["text"] else features
+    expected, found = (
+        data.fitted(hetcal.SimilarityCalibrator(ForestProximity(5), features=by), X=table)
+        for by, table in ((chosen, plain[0]), (features, X))
+    )
+    want = answers(expected, plain[1], data.P_new)
+    assert_same(want, answers(found, X_new, data.P_new))
+    if not isinstance(features, PCA):
+        assert_same(want, answers(reloaded(found, tmp_path), X_new, data.P_new))
+
+
+@pytest.mark.parametrize("features", [None, ["text", "colour"]])
+def test_a_log_with_vectors(features, data, tmp_path):
+    log = _with_vectors(data.table, data.X).iloc[:, ::-1]
+    log = log.assign(p_0=data.P[:, 0], p_1=data.P[:, 1])
+    calibrator = hetcal.SimilarityCalibrator(ForestProximity(5))
+    model = hetcal.LocallyCalibratedClassifier(
+        hetcal.PrecomputedProba("p_*"), calibrator, features=features
+    ).fit(log, data.y)
+    loaded = reloaded(model, tmp_path)
+    np.testing.assert_array_equal(model.predict_proba(log), loaded.predict_proba(log))
 
 
 def test_every_float_survives(data, tmp_path):

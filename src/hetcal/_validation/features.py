@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import narwhals as nw
@@ -130,7 +131,7 @@ class FeatureEncoder:
         ``quiet`` leaves the warning about unknown levels out; Python's own filters of warnings are
         not safe to change while other threads run.
         """
-        X = spread_vectors(X)
+        X = self._spread(X)
         if sparse.issparse(X):
             matrix = self._checked_sparse(X)
             self._check_width(matrix.shape[1])
@@ -177,6 +178,14 @@ class FeatureEncoder:
         expect(0 < width <= _MOST_LEVELS, self, "has too many levels")
         expect(self.fill_ is None or len(self.fill_) == width, self, "fills wrong")
 
+    def _spread(self, X: Any) -> Any:
+        """Return X with its vectors spread, as at fit also where all of them are missing."""
+        X = spread_vectors(X, self.feature_names_in_)
+        array = self.feature_names_in_ is None and len(getattr(X, "shape", ())) == 1
+        if array and np.asarray(X).dtype == object and np.all(pd.isna(X)):
+            return np.full((len(X), self.n_features_in_), np.nan)
+        return X
+
     def _checked_sparse(self, X: Any) -> sparse.csr_array:
         if not self.allow_sparse:
             n, d = X.shape
@@ -204,9 +213,9 @@ class FeatureEncoder:
                 found |= {} if levels is None else {j: levels}
         if refused:
             first = next(iter(refused.values()))
-            raise type(first)(
-                f"{first}{_what_can_be_used(frame.columns, list(refused))}"
-            ) from first
+            # Subclasses of the two may be made from other arguments than a text.
+            kind = TypeError if isinstance(first, TypeError) else ValueError
+            raise kind(f"{first}{_what_can_be_used(frame.columns, list(refused))}") from first
         return found
 
     def _column_levels(self, column: nw.Series) -> list | None:
@@ -246,13 +255,23 @@ class FeatureEncoder:
         return levels
 
     def _encode_frame(self, frame: nw.DataFrame, quiet: bool = False) -> NDArray[np.float64]:
-        blocks = [
-            self._one_hot(column, self.levels_[j], quiet)
-            if j in self.levels_
-            else _numeric_column(column)
-            for j, column in enumerate(frame.iter_columns())
-        ]
-        return np.hstack(blocks) if blocks else np.empty((frame.shape[0], 0))
+        dtypes = list(frame.schema.values())
+        blocks: list[NDArray[np.float64]] = []
+        for floats, run in groupby(
+            range(frame.shape[1]), lambda j: j not in self.levels_ and dtypes[j] == nw.Float64
+        ):
+            places = list(run)
+            if floats:
+                blocks.append(_float_columns(frame[:, places]))
+            else:
+                blocks += [self._encode_column(frame[:, j], j, quiet) for j in places]
+        matrix = np.ascontiguousarray(np.hstack(blocks))
+        check_finite_numeric(matrix)
+        return matrix
+
+    def _encode_column(self, column: nw.Series, place: int, quiet: bool) -> NDArray[np.float64]:
+        levels = self.levels_.get(place)
+        return _numeric_column(column) if levels is None else self._one_hot(column, levels, quiet)
 
     def _one_hot(self, column: nw.Series, levels: list, quiet: bool) -> NDArray[np.float64]:
         values = column.to_numpy()
@@ -360,6 +379,15 @@ def rows_and_columns(X: Any) -> NDArray:
     return array
 
 
+def _float_columns(frame: nw.DataFrame) -> NDArray[np.float64]:
+    """Return columns together: a vector has hundreds, which one by one take far longer."""
+    matrix = frame.to_numpy()
+    if matrix.dtype == np.float64:
+        return matrix
+    # Some kinds of columns show missing values as objects.
+    return np.hstack([_numeric_column(column) for column in frame.iter_columns()])
+
+
 def _numeric_column(column: nw.Series) -> NDArray[np.float64]:
     if column.is_null().all():  # of whatever type: it says nothing
         return np.full((len(column), 1), np.nan)
@@ -370,9 +398,7 @@ def _numeric_column(column: nw.Series) -> NDArray[np.float64]:
             "again, or fit with its values or without it."
         )
     values = pd.to_numeric(pd.Series(column.to_numpy()), errors="raise")
-    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
-    check_finite_numeric(numbers)
-    return numbers
+    return values.to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
 
 
 def _column_medians(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._validation.containers import as_frame
@@ -13,11 +16,17 @@ from hetcal._validation.containers import as_frame
 _SEQUENCES = (list, tuple, np.ndarray)
 
 
-def spread_vectors(X: Any) -> Any:
+def spread_vectors(X: Any, known: Iterable[str] | None = None) -> Any:
     """Return features with one column per component in place of each column of vectors.
 
     Vectors are lists or arrays of numbers, all of one length; where one is missing, its numbers
     are. An array of arrays becomes one array. What holds no vectors comes back as it is.
+
+    Parameters
+    ----------
+    X : table, array, Series or anything else
+    known : iterable of str, optional
+        The columns at fit. They tell how long vectors are of which all are missing.
 
     Examples
     --------
@@ -30,64 +39,111 @@ def spread_vectors(X: Any) -> Any:
     frame = as_frame(X)
     if frame is None:
         return _stacked(X) if len(getattr(X, "shape", ())) == 1 else X
-    if not any(_holds_vectors(column) for column in frame.iter_columns()):
+    lengths = {} if known is None else vector_lengths(known)
+    blocks = {column.name: _block(column, lengths) for column in frame.iter_columns()}
+    if all(block is None for block in blocks.values()):
         return X
-    parts = [part for column in frame.iter_columns() for part in _parts(column)]
-    return frame.select(*parts).to_native()
+    return _side_by_side(nw.maybe_reset_index(frame), blocks)
+
+
+def vector_lengths(names: Iterable[str]) -> dict[str, int]:
+    """Return which vectors were spread into columns of these names, and how long they are.
+
+    Examples
+    --------
+    >>> vector_lengths(["age", "text[0]", "text[1]", "odd[3]"])
+    {'text': 2}
+    """
+    known = set(names)
+    often = Counter(name.rpartition("[")[0] for name in known if name.endswith("]"))
+    return {
+        name: length
+        for name, length in often.items()
+        if name not in known and all(f"{name}[{j}]" in known for j in range(length))
+    }
 
 
 def _stacked(X: Any) -> Any:
     array = np.asarray(X)
-    if array.ndim == 1 and _are_vectors(array):
-        return _matrix(array, np.array([_is_missing(value) for value in array]), "X")
-    return X if array.ndim == 1 else array
+    if array.ndim != 1:
+        return array
+    missing = np.asarray(pd.isna(array))
+    return _matrix(array, missing, "X") if _are_vectors(array, missing) else X
 
 
-def _parts(column: nw.Series) -> list[nw.Series]:
-    if not _holds_vectors(column):
-        return [column]
-    # Some versions of polars show a missing list as an empty one.
-    missing = column.is_null().to_numpy()
-    matrix = _matrix(column.to_numpy(), missing, f"Column {column.name!r} of X")
-    return [
-        nw.new_series(f"{column.name}[{j}]", values, backend=column.implementation)
-        for j, values in enumerate(np.ascontiguousarray(matrix.T))
-    ]
-
-
-def _holds_vectors(column: nw.Series) -> bool:
+def _block(column: nw.Series, lengths: dict[str, int]) -> NDArray[np.float64] | None:
+    """Return a column of vectors as a matrix, None for any other."""
     dtype = column.dtype
-    if isinstance(dtype, nw.List | nw.Array):
-        return dtype.inner.is_numeric() and not column.is_null().all()
-    return dtype == nw.Object and _are_vectors(column.to_numpy())
+    inner: Any = dtype.inner if isinstance(dtype, nw.List | nw.Array) else None
+    if inner is None and dtype != nw.Object and column.name not in lengths:
+        return None
+    missing = column.is_null().to_numpy()
+    if missing.all():
+        length = lengths.get(column.name)
+        return None if length is None else np.full((len(column), length), np.nan)
+    values = column.to_numpy()
+    if inner is None:
+        are_vectors = _are_vectors(values, missing)
+    else:
+        are_vectors = inner.is_numeric() or inner == nw.Boolean
+    return _matrix(values, missing, f"Column {column.name!r} of X") if are_vectors else None
 
 
-def _are_vectors(values: NDArray) -> bool:
-    if values.dtype != object:
-        return False
-    return isinstance(next((v for v in values if not _is_missing(v)), None), _SEQUENCES)
+def _are_vectors(values: NDArray, missing: NDArray[np.bool_]) -> bool:
+    known = values[~missing]
+    return known.dtype == object and known.size > 0 and isinstance(known[0], _SEQUENCES)
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and np.isnan(value))
+def _side_by_side(frame: nw.DataFrame, blocks: dict[Any, NDArray | None]) -> Any:
+    """Return the columns of a table with matrices in place of some."""
+    parts = []
+    for j, (name, block) in enumerate(blocks.items()):
+        if block is None:
+            parts.append(frame[:, [j]])
+            continue
+        names = [f"{name}[{k}]" for k in range(block.shape[1])]
+        both = [column for column in names if column in blocks]
+        if both:
+            raise ValueError(
+                f"Column {name!r} of X holds vectors, whose numbers become the columns "
+                f"{names[0]!r} to {names[-1]!r}, and X has {both[:5]} already. Rename one of them."
+            )
+        parts.append(nw.from_numpy(block, names, backend=frame.implementation))
+    return nw.concat(parts, how="horizontal").to_native()
 
 
 def _matrix(values: NDArray, missing: NDArray[np.bool_], name: str) -> NDArray[np.float64]:
     """Return vectors as the rows of a matrix."""
     if values.ndim == 2:
-        return np.where(missing[:, None], np.nan, values)
-    known = ~missing
-    lengths = sorted({len(vector) for vector in values[known]})
-    if len(lengths) > 1:
+        return np.where(missing[:, None], np.nan, values).astype(np.float64)
+    # Some versions of polars show a missing list as an empty one.
+    vectors = [_vector(value, name) for value in values[~missing]]
+    lengths = sorted({len(vector) for vector in vectors})
+    if len(lengths) > 1 or lengths[0] == 0:
         raise TypeError(
             f"{name} holds vectors of {lengths[0]} to {lengths[-1]} numbers; all must have one "
-            "length. Leave it out, or make them equally long."
+            "length, at least 1. Leave it out, or make them equally long."
         )
     matrix = np.full((len(values), lengths[0]), np.nan)
-    try:
-        matrix[known] = np.stack([np.asarray(v, dtype=np.float64) for v in values[known]])
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"{name} holds lists that are not of numbers ({error}). Leave it out, or encode it."
-        ) from error
+    matrix[~missing] = vectors
     return matrix
+
+
+def _vector(value: Any, name: str) -> NDArray[np.float64]:
+    """Return one vector as an array, or say why it is none."""
+    try:
+        array = np.asarray(value)
+        if array.dtype == object:
+            array = np.where(pd.isna(array), np.nan, array)
+            text = any(isinstance(part, str) for part in array)
+        else:
+            text = array.dtype.kind not in "biuf"
+        if isinstance(value, _SEQUENCES) and array.ndim == 1 and not text:
+            return array.astype(np.float64)
+    except (TypeError, ValueError):  # lists of different lengths, or of other objects
+        pass
+    shown = repr(value)
+    raise TypeError(
+        f"{name} must hold lists of numbers only; got {shown[:60]}"
+        f"{'...' if len(shown) > 60 else ''}. Leave it out, or encode it."
+    )

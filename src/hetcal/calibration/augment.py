@@ -19,11 +19,13 @@ from hetcal._stored.fields import (
     number,
     numbers,
     one_of,
+    optional,
     whole,
 )
 from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
-from hetcal.calibration.chosen_columns import as_transformer
+from hetcal._validation.vectors import spread_vectors
+from hetcal.calibration.chosen_columns import ChosenColumns, as_transformer
 from hetcal.data import CalibrationSet, Scores
 
 AUGMENTATIONS = ("log-proba-scaled", "proba-scaled", "log-proba", "proba", None)
@@ -31,8 +33,8 @@ AUGMENTATIONS = ("log-proba-scaled", "proba-scaled", "log-proba", "proba", None)
 
 @stored(
     {
-        "features": one_of(None),
-        "features_": one_of(None),
+        "features": optional(instance(ChosenColumns)),
+        "features_": optional(instance(ChosenColumns)),
         "augment": one_of(*AUGMENTATIONS),
         "encoder": instance(FeatureEncoder),
         "n_proba": whole(0, MOST_CLASSES),
@@ -66,7 +68,9 @@ class AugmentedSpace:
     ):
         if augment not in AUGMENTATIONS:
             raise ValueError(f"augment must be one of {AUGMENTATIONS}; got {augment!r}.")
-        self.features = features
+        self.features = (
+            None if features is None else as_transformer(features, "SimilarityCalibrator")
+        )
         self.augment = augment
         self.encoder = FeatureEncoder(
             missing="keep" if accepts_missing else "impute", allow_sparse=accepts_sparse
@@ -117,7 +121,7 @@ class AugmentedSpace:
         return np.hstack([features, columns])
 
     def _fitted_features(self, X: Any) -> Any:
-        features = as_transformer(self.features, "SimilarityCalibrator")
+        features = self.features
         frozen = isinstance(features, FrozenEstimator)
         if not frozen and get_tags(features).target_tags.required:
             raise ValueError(
@@ -128,7 +132,10 @@ class AugmentedSpace:
         return clone(features).fit(X, None)
 
     def _represented(self, X: Any) -> Any:
-        return X if self.features_ is None else self.features_.transform(X)
+        if self.features_ is None:
+            return X
+        known = getattr(self.features_, "feature_names_in_", None)
+        return self.features_.transform(spread_vectors(X, known))  # as the calibration items were
 
     def _probability_columns(self, scores: Scores) -> Matrix | None:
         if self.augment is None:

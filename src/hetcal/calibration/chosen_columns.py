@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
+from hetcal._stored import stored
+from hetcal._stored.fields import MOST_FEATURES
 from hetcal._validation.containers import as_frame
+from hetcal._validation.vectors import vector_lengths
 
 
 def as_transformer(features: Any, caller: str) -> Any:
@@ -22,13 +27,13 @@ def as_transformer(features: Any, caller: str) -> Any:
     >>> as_transformer(["age", "income"], "f")
     ChosenColumns(columns=['age', 'income'])
     """
-    if hasattr(features, "fit") and hasattr(features, "transform"):
+    if is_transformer(features):
         return features
     columns = [features] if isinstance(features, str) else features
-    if isinstance(columns, list | tuple | np.ndarray):
+    if isinstance(columns, list | tuple | range | np.ndarray | pd.Index | pd.Series):
         columns = list(columns)
         if columns and all(map(_names_column, columns)):
-            return ChosenColumns(columns)
+            return ChosenColumns([str(c) if isinstance(c, str) else int(c) for c in columns])
     raise TypeError(
         f"{caller}: features must be the columns to compare items by (names, such as "
         "['age', 'income'], or numbers of columns), a transformer with fit and transform, or None; "
@@ -36,17 +41,41 @@ def as_transformer(features: Any, caller: str) -> Any:
     )
 
 
+def is_transformer(features: Any) -> bool:
+    """Tell a transformer from columns; a Series of names has ``transform`` too."""
+    return hasattr(features, "fit") and hasattr(features, "transform")
+
+
 def _names_column(column: Any) -> bool:
     return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 
+def plain_columns(features: Any) -> Any:
+    """Return chosen columns as a plain list, the form in files; all else as it is."""
+    chosen = None if features is None else as_transformer(features, "hetcal.save")
+    return chosen.columns if isinstance(chosen, ChosenColumns) else chosen
+
+
+def chosen_list(value: Any) -> bool:
+    """Take lists of columns, none of them twice."""
+    return (
+        isinstance(value, list)
+        and 0 < len(value) <= MOST_FEATURES
+        and all(map(_names_column, value))
+        and len(set(value)) == len(value)
+    )
+
+
+@stored({"columns": chosen_list})
 class ChosenColumns(TransformerMixin, BaseEstimator):
     """Some columns of a table, array or sparse matrix, in its own container.
 
     Parameters
     ----------
     columns : list of str or int
-        Names of the columns of a table, or their places (counted from 0).
+        Names of the columns of a table, or their places (counted from 0). Where a number is the
+        name of one column and the place of another, the name counts. No column twice. The name of
+        a column of vectors chooses all their components.
     """
 
     def __init__(self, columns: list[Any]):
@@ -60,27 +89,28 @@ class ChosenColumns(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Return the columns."""
         frame = as_frame(X)
-        if frame is not None:
-            known = list(frame.columns)
-            return frame.select([known[j] for j in self._places(known)]).to_native()
+        if frame is not None:  # by place: narwhals selects by names that are text only
+            return frame[:, self._places(frame.columns)].to_native()
         matrix = X.tocsr() if sparse.issparse(X) else np.asarray(X)
         return matrix[:, self._places(range(matrix.shape[1]))]
 
     def _places(self, known: Sequence[Any]) -> list[int]:
         """Return where the columns are among those that X has."""
-        places = {name: j for j, name in enumerate(known)} | {j: j for j in range(len(known))}
-        missing = [column for column in self.columns if column not in places]
+        by_name = _places_by_name(known)
+        missing = [column for column in self.columns if column not in by_name]
         if missing:
-            names = [name for name in known if isinstance(name, str)]
-            close = get_close_matches(str(missing[0]), names, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            there: Any = list(known)[:20]
-            if isinstance(known, range):
-                there = f"{len(known)} columns without names, numbered from 0"
             raise ValueError(
-                f"features names columns that X does not have: {missing[:10]}.{hint} X has {there}."
+                f"features names columns that X does not have: {missing[:10]}."
+                f"{_closest(missing[0], known)} X has {_shown(known)}."
             )
-        return [places[column] for column in self.columns]
+        places = [j for column in self.columns for j in by_name[column]]
+        often = Counter(places)
+        twice = [column for column in self.columns if often[by_name[column][0]] > 1]
+        if twice:
+            raise ValueError(
+                f"features names a column of X more than once: {twice[:10]}. Name each once."
+            )
+        return places
 
     def __sklearn_is_fitted__(self) -> bool:
         return True  # there is nothing to learn
@@ -90,3 +120,25 @@ class ChosenColumns(TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = tags.input_tags.allow_nan = tags.input_tags.string = True
         tags.requires_fit = False
         return tags
+
+
+def _places_by_name(known: Sequence[Any]) -> dict[Any, list[int]]:
+    """Return the places by number and by name; the name of vectors that were spread has several."""
+    places = {name: [j] for j, name in enumerate(known)}
+    lengths = vector_lengths(name for name in known if isinstance(name, str))
+    vectors = {
+        name: [places[f"{name}[{k}]"][0] for k in range(length)] for name, length in lengths.items()
+    }
+    return {j: [j] for j in range(len(known))} | vectors | places
+
+
+def _closest(column: Any, known: Sequence[Any]) -> str:
+    names = [name for name in known if isinstance(name, str)]
+    close = get_close_matches(str(column), names, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _shown(known: Sequence[Any]) -> Any:
+    if isinstance(known, range):
+        return f"{len(known)} columns without names, numbered from 0"
+    return list(known)[:20]

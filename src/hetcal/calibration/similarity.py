@@ -23,7 +23,6 @@ from hetcal._stored.fields import (
     integers,
     matrix,
     numbers,
-    one_of,
     optional,
     probabilities,
     text,
@@ -33,6 +32,7 @@ from hetcal._typing import Matrix
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import STORED, GroupAwareCalibrator
+from hetcal.calibration.chosen_columns import chosen_list
 from hetcal.calibration.extending import ExtendableVotes, refuse_huge
 from hetcal.calibration.out_of_sample_support import (
     OutOfSampleSupport,
@@ -62,7 +62,7 @@ _LARGEST_POWER = 100
         "n_features_in_": whole(1, MOST_FEATURES),
         "similarity": either(text, instance(BaseSimilarity)),
         "heterogeneity": optional(instance(HiddenHeterogeneity)),
-        "features": one_of(None),
+        "features": optional(chosen_list),
         "similarity_": instance(BaseSimilarity),
         "heterogeneity_": optional(instance(HiddenHeterogeneity, "_items")),
         "space_": instance(AugmentedSpace, "n_proba"),
@@ -117,7 +117,8 @@ class SimilarityCalibrator(StoredVotes, ExtendableVotes, OutOfSampleSupport, Gro
         Applied to X before items are compared (a PCA, a network's latent layer); fitted on the
         calibration items without their labels. Wrap a fitted one in
         :class:`sklearn.frozen.FrozenEstimator`. A list (``["age", "income"]``) names the columns
-        of X to compare by.
+        of X to compare by, or numbers them from 0; a number that is also the name of a column is
+        that name.
     classes : array-like, optional
         The classes in the column order of ``y_proba``.
     random_state : int, default=0

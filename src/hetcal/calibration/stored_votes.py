@@ -7,6 +7,7 @@ from typing import Any
 from hetcal._stored import expect
 from hetcal._stored.checks import check_codes
 from hetcal._typing import Matrix
+from hetcal.calibration.chosen_columns import plain_columns
 from hetcal.kernels._backend import native
 from hetcal.kernels.votes import Voters
 
@@ -14,6 +15,7 @@ from hetcal.kernels.votes import Voters
 class StoredVotes:
     """Gives a calibrator by votes what the reader and writer of files ask for."""
 
+    features: Any
     voters_: Voters
     classes_: Any
     similarity_: Any
@@ -29,6 +31,7 @@ class StoredVotes:
     _Z_grouped: Any
 
     def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
+        state = state | {"features": plain_columns(self.features)}
         # The features of grouped items go along only while something still needs them.
         if self._out_of_sample is None:
             return state
@@ -79,6 +82,8 @@ class StoredVotes:
         expect(added == wanted, self, "adds other probabilities")
         width = len(encoder.feature_names_out_) + added
         expect(self.similarity_.n_columns_ == width, self, "compares other columns")
-        expect(self.n_features_in_ == encoder.n_features_in_, self, "reads other columns")
+        chosen = self.space_.features_ is not None
+        same = chosen or self.n_features_in_ == encoder.n_features_in_
+        expect(same, self, "reads other columns")
         Z = self._Z_grouped
         expect(Z is None or Z.shape == (n_items, width), self, "has other items in groups")

@@ -36,6 +36,7 @@ from hetcal._stored.fields import (
     labels,
     numbers,
     one_of,
+    optional,
     setting,
     whole,
 )
@@ -49,7 +50,13 @@ from hetcal._validation import (
 )
 from hetcal._validation.containers import as_array, as_frame, take_rows
 from hetcal.calibration.base import BaseCalibrator
-from hetcal.calibration.chosen_columns import as_transformer
+from hetcal.calibration.chosen_columns import (
+    ChosenColumns,
+    as_transformer,
+    chosen_list,
+    is_transformer,
+    plain_columns,
+)
 from hetcal.calibration.crossfit import cross_fit, output_kind, output_of, weight_parameter
 from hetcal.calibration.delegated_methods import DelegatedMethods
 from hetcal.calibration.fitting import checked_proba
@@ -70,8 +77,8 @@ _DEFAULT_CALIBRATOR = "hybrid"
         "n_features_in_": whole(1, MOST_FEATURES),
         "estimator": either(setting, instance(PrecomputedProba)),
         "calibrator": either(setting, instance(BaseCalibrator)),
-        "features": one_of(None),
-        "features_": one_of(None),
+        "features": optional(chosen_list),
+        "features_": optional(instance(ChosenColumns)),
         "classes_": labels,
         "estimator_": instance(PrecomputedProba, "classes_"),
         "calibrator_": instance(BaseCalibrator, "classes_", "input_kind_"),
@@ -112,8 +119,9 @@ class LocallyCalibratedClassifier(
         of global and local methods (``"hybrid"``). Parameters of an instance can be searched, for
         example ``calibrator__caution``.
     features : list of columns or transformer, optional
-        What items are compared by. A list (``["age", "income"]``) names columns of ``X``; all
-        others, such as ids and dates, are left to ``estimator``. Of a transformer, ``transform(X)``
+        What items are compared by. A list (``["age", "income"]``) names columns of ``X``, or
+        numbers them from 0 (a number that is also the name of a column is that name); all others,
+        such as ids and dates, are left to ``estimator``. Of a transformer, ``transform(X)``
         replaces ``X`` for the calibrator; an unfitted one is fitted on the calibration rows.
         ``FrozenEstimator(pipe[:-1])`` reuses the fitted preprocessing of a pipeline; write it in
         this order, since ``FrozenEstimator(pipe)[:-1]`` is not frozen and would be fitted anew.
@@ -269,7 +277,7 @@ class LocallyCalibratedClassifier(
         tags = super().__sklearn_tags__()
         inner = get_tags(self._make_estimator()).input_tags
         readers = [inner]
-        if hasattr(self.features, "transform"):
+        if is_transformer(self.features):
             readers.append(get_tags(self.features).input_tags)
         elif (calibrator := self._calibrator_of_features()) is not None:
             readers.append(get_tags(calibrator).input_tags)
@@ -285,7 +293,7 @@ class LocallyCalibratedClassifier(
             features = self.features_
         else:
             parts = {"estimator": self._make_estimator(), "calibrator": self._make_calibrator()}
-            features = self.features if hasattr(self.features, "transform") else None
+            features = self.features if is_transformer(self.features) else None
         return side_by_side(parts if features is None else parts | {"features": features})
 
     def _make_estimator(self) -> Any:
@@ -459,7 +467,8 @@ class LocallyCalibratedClassifier(
             ) from error
 
     def _to_stored(self, state: dict[str, Any]) -> dict[str, Any]:
-        if not isinstance(self.estimator_, PrecomputedProba) or self.features_:
+        ours = self.features_ is None or isinstance(self.features_, ChosenColumns)
+        if not isinstance(self.estimator_, PrecomputedProba) or not ours:
             raise TypeError(
                 "hetcal.save stores calibrators, not the classifier inside "
                 f"LocallyCalibratedClassifier ({type(self.estimator_).__name__}) nor its "
@@ -467,7 +476,7 @@ class LocallyCalibratedClassifier(
                 "y_proba=model.predict_proba(X) (or logits=); store the model by its own means, "
                 "e.g. skops.io.dump."
             )
-        return state
+        return state | {"features": plain_columns(self.features)}
 
     def _check_restored(self) -> None:
         same = np.array_equal(self.calibrator_.classes_, self.classes_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from hetcal._exceptions import FileFormatError
 from hetcal._validation import FeatureEncoder
+from hetcal._validation.vectors import vector_lengths
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 from hetcal.monitor import SupportMonitor
@@ -22,8 +24,7 @@ def encoder_of(calibrator: Any) -> FeatureEncoder | None:
         return encoder_of(calibrator.calibrator_)
     if hasattr(calibrator, "encoder_"):
         return calibrator.encoder_
-    space = getattr(calibrator, "space_", None)
-    return None if space is None else space.encoder
+    return getattr(getattr(calibrator, "space_", None), "encoder", None)
 
 
 def check_prediction(calibrator: Any) -> None:
@@ -38,9 +39,7 @@ def check_prediction(calibrator: Any) -> None:
         if isinstance(calibrator, LocallyCalibratedClassifier):
             Q = calibrator.predict_proba(_whole_row(calibrator))
         elif isinstance(calibrator, BaseCalibrator):
-            Q = calibrator.predict_proba(
-                made_up_features(encoder_of(calibrator)), **made_up_output(calibrator)
-            )
+            Q = calibrator.predict_proba(_made_up_row(calibrator), **made_up_output(calibrator))
         else:
             raise FileFormatError(f"The file holds a {type(calibrator).__name__}, no calibrator.")
     if not isinstance(Q, np.ndarray) or Q.shape != (1, n_classes) or not np.isfinite(Q).all():
@@ -52,9 +51,28 @@ def _try_p_value(monitor: SupportMonitor) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         output: dict[str, Any] = made_up_output(inner)
-        p = monitor.p_values(made_up_features(encoder_of(inner)), **output)
+        p = monitor.p_values(_made_up_row(inner), **output)
     if p.shape != (1,) or not 0 <= p[0] <= 1:
         raise FileFormatError("The file's monitor does not return p-values.")
+
+
+def _made_up_row(calibrator: Any) -> Any:
+    """Return one row that the calibrator takes, with the columns that it does not compare by."""
+    while hasattr(calibrator, "calibrator_"):
+        calibrator = calibrator.calibrator_
+    encoder = encoder_of(calibrator)
+    chosen = getattr(getattr(calibrator, "space_", None), "features_", None)
+    if encoder is None or chosen is None:
+        return made_up_features(encoder)
+    names = getattr(calibrator, "feature_names_in_", None)
+    if names is None:  # numbers that are names or places: as names they are right in either case
+        others = range(calibrator.n_features_in_ - len(chosen.columns))
+        names = [*chosen.columns, *(f"not compared {j}" for j in others)]
+    row = pd.DataFrame(np.zeros((1, calibrator.n_features_in_)), columns=names)
+    compared = chosen.transform(row).columns
+    for j, levels in encoder.levels_.items():
+        row[compared[j]] = levels[:1] or 0.0
+    return row
 
 
 def made_up_features(encoder: FeatureEncoder | None, n_rows: int = 1) -> Any:
@@ -85,11 +103,41 @@ def _whole_row(classifier: LocallyCalibratedClassifier) -> Any:
     reader, n_classes = classifier.estimator_, len(classifier.classes_)
     row: dict[int, Any] = dict.fromkeys(range(reader.n_features_in_), 0.0)
     encoder = encoder_of(classifier.calibrator_)
-    for j, levels in ({} if encoder is None else encoder.levels_).items():
-        row[reader.feature_columns_[j]] = levels[0] if levels else 0.0
+    if encoder is not None:
+        row |= _compared_values(classifier, encoder)
     for j in reader.columns_:
         row[j] = 0.0 if reader.kind == "logits" else 1.0 / n_classes
     names = getattr(classifier, "feature_names_in_", None)
     if names is None:
         return np.array([list(row.values())])
     return pd.DataFrame({name: [row[j]] for j, name in enumerate(names)})
+
+
+def _compared_values(
+    classifier: LocallyCalibratedClassifier, encoder: FeatureEncoder
+) -> dict[int, Any]:
+    """Return values by places in X: a level of each category, and vectors that are missing."""
+    names = encoder.feature_names_in_
+    lengths = {} if names is None else vector_lengths(names)
+    values: dict[int, Any] = {}
+    j = 0  # the encoder's column
+    for place, name in _compared_columns(classifier):
+        if name in lengths:
+            values[place] = None
+        elif levels := encoder.levels_.get(j):
+            values[place] = levels[0]
+        j += lengths.get(name, 1)
+    return values
+
+
+def _compared_columns(classifier: LocallyCalibratedClassifier) -> Iterator[tuple[int, Any]]:
+    """Return places in X and names of the columns that the calibrator gets."""
+    places = classifier.estimator_.feature_columns_
+    names = getattr(classifier, "feature_names_in_", None)
+    row: Any = np.array([places])
+    if names is not None:
+        row = pd.DataFrame(row, columns=names[places])
+    if classifier.features_ is not None:
+        row = classifier.features_.transform(row)
+    chosen = np.asarray(row)[0].tolist()
+    return zip(chosen, chosen if names is None else names[chosen], strict=True)
