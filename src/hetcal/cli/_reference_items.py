@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,6 +49,29 @@ class ReferenceItems(NamedTuple):
         y = [self.y[row] for row in rows]
         names = None if self.names is None else self.names[rows]
         return ReferenceItems(X, self.kind, self.output[rows], y, names)
+
+
+@dataclass(frozen=True)
+class ReferenceTables:
+    """The tables that a command names to compare with: read where they are needed, and once.
+
+    Standard input cannot be read again.
+    """
+
+    loaded: LoadedModel
+    calibration: list[str] | None
+    held_out: str | None
+    by: str | None
+    reading: Reading
+
+    @cached_property
+    def items(self) -> ReferenceItems | None:
+        """Their items; None where no table is named."""
+        if self.held_out is not None:
+            return held_out_items(self.held_out, self.loaded, self.by, self.reading)
+        if not self.calibration:
+            return None
+        return own_items(self.calibration, self.loaded, self.by, self.reading)
 
 
 def held_out_items(
