@@ -272,3 +272,16 @@ def test_a_page_replaces_no_table_and_no_history(call, folder, tables, tmp_path,
         assert "Choose another name" in " ".join(capsys.readouterr().err.split())
     assert table.read_text(encoding="utf-8") == "a,b\n1,2\n"
     assert not history.exists()
+
+
+def test_a_history_named_like_a_table_goes_on_but_none_is_begun(call, folder, tables, capsys):
+    past, words = tables / "h.csv", ("monitor", folder / "swc.hetcal", tables / "quiet.csv")
+    assert call(*words, "--history", past) == 2
+    assert "is the name of a table" in " ".join(capsys.readouterr().err.split())
+    assert call(*words, "--history", tables / "h.hetcal") == 0
+    (tables / "h.hetcal").rename(past)
+    assert call(*words, "--history", past) == 0
+    assert load(past).n_seen_ == 400
+    rows = (tables / "quiet.csv").read_bytes()
+    assert call(*words, "--history", tables / "quiet.csv") != 0
+    assert (tables / "quiet.csv").read_bytes() == rows
