@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
@@ -125,6 +126,58 @@ def test_what_has_changed_is_said_while_there_is_an_alarm(call, folder, tables, 
     assert "What has changed" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("fault", ["gone", "changed"])
+def test_an_alarm_is_told_without_the_calibration_table(call, folder, tables, capsys, fault):
+    table, past, page = tables / "loans.csv", tables / "h.hetcal", tables / "page.html"
+    rows = pd.read_csv(folder / "loans.csv")
+    rows.to_csv(table, index=False)
+    words = ("--calibration", table, "--history", past, "--fail-on-alarm")
+    assert call("monitor", folder / "swc.hetcal", tables / "quiet.csv", *words) == 0
+    if fault == "gone":
+        table.unlink()
+    else:
+        rows[::-1].to_csv(table, index=False)
+    capsys.readouterr()
+    again = ("monitor", folder / "swc.hetcal", tables / "old.csv", *words)
+    assert call(*again, "--html", page) == 2
+    assert load(past).n_seen_ == 200
+    assert not page.exists()
+    capsys.readouterr()
+    assert call(*again, "--json") == 3
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any(note.startswith("What has changed cannot be said: ") for note in notes)
+    assert load(past).n_seen_ == 400
+
+
+def test_a_calibration_table_from_a_pipe_is_read_once(call, folder, tables, capsys, monkeypatch):
+    given = io.BufferedReader(io.BytesIO((folder / "loans.csv").read_bytes()))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(given))
+    words = ("monitor", folder / "swc.hetcal", tables / "old.csv", "--calibration", "-")
+    assert call(*words, "--fail-on-alarm") == 3
+    assert "What has changed most: age" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_has_changed_is_said_of_the_rows_of_this_run(call, folder, tables, capsys):
+    history = ("--history", tables / "h.hetcal", "--calibration", folder / "loans.csv")
+    rows = make_new(200, 2, age=400)
+    rows["p_default"] = rows["p_default"] / 3
+    rows["p_paid back"] = 1 - rows["p_default"]
+    rows.to_csv(tables / "sure.csv", index=False)
+    page = ("--html", tables / "page.html")
+    told = []
+    for name in ("quiet", "sure", "quiet", "sure"):
+        words = (folder / "swc.hetcal", tables / f"{name}.csv", *history)
+        assert call("monitor", *words, *page) == 0
+        told.append(" ".join(capsys.readouterr().out.split()))
+    assert all("ALARM" in text for text in told[1:])
+    for text in told[::2]:
+        assert "What has changed" not in text
+        assert "most probable class" not in text
+    for text in told[1::2]:
+        assert "What has changed most: age" in text
+        assert "paid back is the most probable class of 100% of the rows" in text
+
+
 def test_an_alarm_that_the_order_of_rows_explains_says_so(call, folder, tables, capsys):
     rows = make_new(400, 1).sort_values("age")
     rows.to_csv(tables / "sorted.csv", index=False)
@@ -219,3 +272,16 @@ def test_a_page_replaces_no_table_and_no_history(call, folder, tables, tmp_path,
         assert "Choose another name" in " ".join(capsys.readouterr().err.split())
     assert table.read_text(encoding="utf-8") == "a,b\n1,2\n"
     assert not history.exists()
+
+
+def test_a_history_named_like_a_table_goes_on_but_none_is_begun(call, folder, tables, capsys):
+    past, words = tables / "h.csv", ("monitor", folder / "swc.hetcal", tables / "quiet.csv")
+    assert call(*words, "--history", past) == 2
+    assert "is the name of a table" in " ".join(capsys.readouterr().err.split())
+    assert call(*words, "--history", tables / "h.hetcal") == 0
+    (tables / "h.hetcal").rename(past)
+    assert call(*words, "--history", past) == 0
+    assert load(past).n_seen_ == 400
+    rows = (tables / "quiet.csv").read_bytes()
+    assert call(*words, "--history", tables / "quiet.csv") != 0
+    assert (tables / "quiet.csv").read_bytes() == rows

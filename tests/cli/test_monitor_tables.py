@@ -319,16 +319,48 @@ def test_what_a_file_says_about_its_tables_is_checked(call, place, later, tmp_pa
         {"runs": [[0, 10**15]]},
         {"runs": [[50, 99], [0, 50]]},
         {"runs": 7},
+        {"runs": [[1000, 1099]]},
+        {"runs": [[10**30, 10**30 + 99]]},
+        {"runs": [["0", "99"]]},
+        {"runs": [[0.0, 99.0]]},
+        {"runs": [[False, 99]]},
         {"max_rows": "all"},
+        {"max_rows": True},
         {"more": 1},
+        None,
     ):
-        first = metadata["items"][0] | change
-        changed = metadata | {"items": [first, *metadata["items"][1:]]}
+        first = metadata["items"][0] | (change or {})
+        fit = metadata["fit"] if change else {}
+        changed = metadata | {"items": [first, *metadata["items"][1:]], "fit": fit}
         hetcal.save(hetcal.load(model), bad, metadata=changed)
         words = ("monitor", bad, place / "new.csv", *calibration(later, "jan", "feb", "mar"))
         assert call(*words) == 1
         assert "is not what hetcal refresh writes" in said(capsys)[1]
         bad.unlink()
+    last = metadata["items"][2] | {"runs": [[1, 100]]}  # of 99 rows that can be learned from
+    changed = metadata | {"items": [*metadata["items"][:2], last]}
+    hetcal.save(hetcal.load(model), bad, metadata=changed)
+    assert call(*words) == 1
+    assert "is not what hetcal refresh writes" in said(capsys)[1]
+
+
+@pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
+def test_a_model_that_does_not_know_its_tables_asks_for_one(call, later, tmp_path, capsys):
+    model, old = refreshed_model(call, capsys, later), tmp_path / "old.hetcal"
+    metadata = describe(model)["metadata"]
+    del metadata["items"]
+    hetcal.save(hetcal.load(model), old, metadata=metadata)
+    names = ("jan", "feb", "mar")
+    pd.concat([pd.read_csv(later / f"{name}.csv") for name in names]).to_csv(
+        tmp_path / "all.csv", index=False
+    )
+    words = ("monitor", old, later / "new.csv")
+    assert call(*words, "--json") == 0
+    note = said(capsys)[0]["notes"][-1]
+    assert "--calibration TABLE (one table of all rows that the model holds), and" in note
+    assert call(*words, *calibration(later, *names)) == 2
+    assert "Pass one --calibration TABLE of all rows" in said(capsys)[1]
+    assert call(*words, *calibration(tmp_path, "all"), "--quiet") == 0
 
 
 def test_rows_of_weight_0_are_no_items_of_a_hybrid(call, place, tmp_path, capsys):

@@ -19,6 +19,8 @@ from hetcal.batches.model import LoadedModel
 from hetcal.monitor.watched import calibrator_inside
 from hetcal.tables.later_rows import LaterRows
 
+_MOST_ROWS = np.iinfo(np.int64).max
+
 
 @dataclass(frozen=True)
 class ItemTable:
@@ -53,11 +55,12 @@ class ItemTable:
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """Return what :meth:`to_dict` has stored, or raise where it cannot have."""
-        table = cls(**stored | {"runs": tuple((int(a), int(b)) for a, b in stored["runs"])})
-        edges = [0, *(edge for run in table.runs for edge in run)]
+        table = cls(**stored | {"runs": tuple((a, b) for a, b in stored["runs"])})
+        edges = [0, *(edge for run in table.runs for edge in run), _MOST_ROWS]
         texts = [text for text in (table.digest, table.time) if text is not None]
         known = all(isinstance(text, str) for text in (table.source, *texts))
-        if not (known and isinstance(table.max_rows, int) and table.max_rows > 0):
+        whole = all(type(number) is int for number in (table.max_rows, *edges))  # True is no number
+        if not (known and whole and table.max_rows > 0):
             raise ValueError("a table of items is not described")
         if any(a > b for a, b in pairwise(edges)):
             raise ValueError("rows of items are not in order")
@@ -76,6 +79,11 @@ class ItemTable:
         """Return which rows are items."""
         return np.concatenate([np.arange(0), *(np.arange(a, b) for a, b in self.runs)])
 
+    def check_within(self, n_rows: int) -> None:
+        """Raise where a table of so many rows cannot hold the items."""
+        if self.runs and self.runs[-1][1] > n_rows:
+            raise _not_written_by_refresh()
+
     def keeping(self, places: Rows) -> Self:
         """Return the table with some of its items only."""
         return replace(self, runs=_runs(self.rows()[places]))
@@ -90,7 +98,8 @@ def item_tables(model: LoadedModel) -> list[ItemTable] | None:
         tables = [ItemTable.from_dict(stored) for stored in model.metadata["items"]]
     except (KeyError, TypeError, ValueError) as error:
         raise _not_written_by_refresh() from error
-    if sum(table.n_items for table in tables) != n_items:
+    fitted = type(model.record.get("items")) is int or all(table.digest for table in tables)
+    if not fitted or sum(table.n_items for table in tables) != n_items:
         raise _not_written_by_refresh()
     return tables
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hetcal.batches.model import LoadedModel
     from hetcal.cli._monitor_tables import Watched
+    from hetcal.cli._reference_items import ReferenceTables
     from hetcal.monitor import ExpectedPerformance, SupportMonitor
 
 EXIT_SUPPORT_ALARM, EXIT_LABEL_ALARM = 3, 4
@@ -46,8 +47,8 @@ def monitor(
         typer.Option(
             metavar="TABLE",
             help="The table of hetcal fit, then those of refreshes. With it, items far outside the "
-            "data are seen too. Needed once; FILE remembers it, and later runs may name it all the "
-            "same.",
+            "data are seen too. The run that begins FILE reads it; later ones only to say what has "
+            "changed (with an alarm, or --html).",
             show_default=False,
             rich_help_panel=_REFERENCE,
         ),
@@ -176,7 +177,7 @@ def monitor(
         from hetcal.batches.model import load_model
         from hetcal.cli._monitor_history import alone, continued, recorded
         from hetcal.cli._monitor_tables import changes_since, watch
-        from hetcal.cli._reference_items import tables_in_words
+        from hetcal.cli._reference_items import ReferenceTables, tables_in_words
         from hetcal.monitor.expected import Expectation
 
         loaded = load_model(model)
@@ -184,10 +185,15 @@ def monitor(
         settings = {name: value for name, value in settings.items() if value is not None}
         notes: list[str] = []
         with alone(history, wait, say):
-            if history is not None and history.is_file():
+            begun = history is not None and history.is_file()
+            columns = None if begun else by
+            reference = ReferenceTables(loaded, calibration, held_out, columns, reading)
+            if history is not None and begun:
                 watcher = continued(history, loaded, calibration, held_out, settings, notes)
             else:
-                watcher = _started(loaded, calibration, held_out, by, settings, reading)
+                watcher = _started(loaded, reference, settings)
+            if html is not None:
+                _ = reference.items  # what cannot be read is told before anything is counted
             if reset:
                 watcher.reset()
             expectation = Expectation(watcher.calibrator_) if expected else None
@@ -203,20 +209,22 @@ def monitor(
                 expectation=expectation,
             )
             notes += watched.notes
+            changes = None
+            if html is not None or watched.keeps_alarm:
+                changes = changes_since(watcher, watched, reference, notes)
             if history is not None:
                 notes += recorded(watcher, history, loaded, table, watched)
         performance = None
         if expectation is not None and watched.expected is not None:
             performance = expectation.performance(watched.expected, 0.95, watcher.rate)
-        changes = None
-        if html is not None or any(alarm["test"] != "labels" for alarm in watcher.alarms_):
-            changes = changes_since(watcher, watched, loaded, calibration, held_out, reading)
         if html is not None:
             from hetcal.report import MonitorReport
 
             MonitorReport.of(
                 watcher, name=model.stem, expected=performance, changes=changes, notes=notes
             ).to_html(html)
+    if not watched.keeps_alarm:
+        changes = None  # no more than chance
     if len(watcher.scores_) == 1:
         notes.append(_SUPPORT_ONLY.format(tables=tables_in_words(loaded)))
     if performance is not None and performance.note is not None:
@@ -241,15 +249,10 @@ def monitor(
 
 
 def _started(
-    loaded: LoadedModel,
-    calibration: list[str] | None,
-    held_out: str | None,
-    by: str | None,
-    settings: dict[str, Any],
-    reading: options.Reading,
+    loaded: LoadedModel, reference: ReferenceTables, settings: dict[str, Any]
 ) -> SupportMonitor:
     from hetcal._exceptions import InputError
-    from hetcal.cli._reference_items import held_out_items, other_items, own_items
+    from hetcal.cli._reference_items import other_items
     from hetcal.monitor import SupportMonitor
     from hetcal.monitor.watched import OtherItemsError
 
@@ -258,17 +261,14 @@ def _started(
             f"{loaded.facts['method']} has no calibration support to watch. Fit with --method "
             "hybrid or --method swc."
         )
-    kind = "oob" if held_out is None else "split"
+    kind = "oob" if reference.held_out is None else "split"
     made = SupportMonitor(loaded.calibrator, reference=kind, **settings)
-    if held_out is not None:
-        return made.fit(**held_out_items(held_out, loaded, by, reading).arguments())
-    if not calibration:
+    if reference.items is None:
         return made.fit()
-    items = own_items(calibration, loaded, by, reading)
     try:
-        return made.fit(**items.arguments())
+        return made.fit(**reference.items.arguments())
     except OtherItemsError as error:
-        raise other_items(calibration, loaded) from error
+        raise other_items(reference.calibration or [], loaded) from error
 
 
 def _show(
@@ -300,7 +300,7 @@ def _show(
         f"compared with {facts['reference']['items']:,} items by {' and '.join(facts['scores'])}",
     )
     _show_groups(console, facts)
-    for sentence in changes_sentences(changes, facts["groups"]):
+    for sentence in changes_sentences(changes, watched.groups):
         tell(console, sentence)
     if performance is not None:
         tell(console, expected_sentence(performance))

@@ -11,7 +11,7 @@ from hetcal.monitor import SupportMonitor
 from hetcal.monitor.watched import is_extended, is_same
 from hetcal.persistence import describe, load, save
 from hetcal.persistence.locks import locked
-from hetcal.tables.writing import check_model_target
+from hetcal.tables.writing import check_model_target, check_target
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
@@ -25,7 +25,10 @@ def alone(history: Path | None, wait: float, say: Any) -> contextlib.AbstractCon
     """Keep other processes from continuing the same history: what one adds the other would lose."""
     if history is None:
         return contextlib.nullcontext()
-    check_model_target(history, overwrite=True)
+    if history.is_file():  # whatever its name: where it is no history, continuing it says so
+        check_target(history, overwrite=True)
+    else:
+        check_model_target(history, overwrite=True)
     return locked(
         history, wait=wait, waiting=lambda: say(f"Another process is writing {history}", None)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.cli._reference_items import held_out_items, own_items, texts_of
+from hetcal.cli._reference_items import ReferenceTables, texts_of
 from hetcal.monitor.dependence import suggest_dependence
 from hetcal.tables.reading import open_table
 from hetcal.tables.selection import listed
@@ -29,6 +30,8 @@ _BATCH_ROWS = 50_000
 _NEWEST = 2000
 #: For an autocorrelation to say something, and how far it reaches by chance almost never.
 _ENOUGH_ROWS, _MUCH_ALIKE = 200, 3
+#: Standard deviations by which more rows than usual are flagged where an alarm goes on.
+_LEAST_Z = 3.0
 
 
 def watch(
@@ -46,7 +49,7 @@ def watch(
     """Let a monitor see the rows of a table; of rows that it knows, the labels only."""
     roles, n_read, n_rows, n_labels = loaded.roles, 0, 0, 0
     expected, newest, apart = None, None, 1
-    unknown, digest = _UnknownLabels(), hashlib.sha256()
+    unknown, digest, before = _UnknownLabels(), hashlib.sha256(), watcher.groups()
     with open_table(table, **vars(reading)) as source, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         has_labels = roles.label in source.names
@@ -84,14 +87,19 @@ def watch(
                     expected = sums if expected is None else expected + sums
             say(f"Watching {table}: {n_read:,} rows", source.done())
     notes = unknown.notes(roles) + _notes_on_order(watcher, apart)
-    return Watched(notes, expected, newest, n_rows, n_labels, digest.hexdigest()[:16])
+    groups = _added(before, watcher.groups())
+    keeps = _keeps_alarm(watcher, groups[0])
+    return Watched(
+        notes, expected, newest, n_rows, n_labels, digest.hexdigest()[:16], groups, keeps
+    )
 
 
 class Watched(NamedTuple):
     """What is to be said about the rows of a table.
 
     Where there is an expectation its sums; features and output of the last batch; how many rows
-    and labels were counted; and by what the rows are known again.
+    and labels were counted; by what the rows are known again; the groups with these rows alone,
+    that of all first; and whether these rows have raised an alarm of support or keep it up.
     """
 
     notes: list[str]
@@ -100,6 +108,28 @@ class Watched(NamedTuple):
     n_rows: int
     n_labels: int
     digest: str
+    groups: list[dict[str, Any]]
+    keeps_alarm: bool
+
+
+def _added(before: pd.DataFrame, now: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the groups of a monitor with the rows only that came since before."""
+    counted = ["seen", "flagged"]
+    old, new = (table.set_index(["kind", "name"]) for table in (before, now))
+    new[counted] = new[counted].sub(old[counted], fill_value=0)
+    rows: Any = new.reset_index().to_dict("records")
+    return rows
+
+
+def _keeps_alarm(watcher: SupportMonitor, added: dict[str, Any]) -> bool:
+    """Tell whether new rows have raised an alarm of support, or too many of them are flagged."""
+    times = [alarm["time"] for alarm in watcher.alarms_ if alarm["test"] != "labels"]
+    n, rate = added["seen"], watcher.rate
+    if not (times and n):
+        return False
+    deviation = math.sqrt(rate * (1 - rate) * (1 / n + 1 / added["reference"]))
+    more = added["flagged"] / n - rate > _LEAST_Z * deviation
+    return more or max(times) > watcher.n_seen_ - n
 
 
 def _row_hashes(X: Any, output: NDArray[np.float64]) -> bytes:
@@ -108,23 +138,24 @@ def _row_hashes(X: Any, output: NDArray[np.float64]) -> bytes:
 
 
 def changes_since(
-    watcher: SupportMonitor,
-    watched: Watched,
-    loaded: LoadedModel,
-    calibration: list[str] | None,
-    held_out: str | None,
-    reading: Reading,
-) -> Any:
-    """Return which features of the newest rows have changed; None without items to compare with."""
-    if not (calibration or held_out) or watched.newest is None or not loaded.roles.features:
+    watcher: SupportMonitor, watched: Watched, reference: ReferenceTables, notes: list[str]
+) -> pd.DataFrame | None:
+    """Return which features of the newest rows have changed; None without items to compare with.
+
+    Tables that cannot be read are a note: an alarm must be told all the same.
+    """
+    if watched.newest is None or watched.newest[0] is None:
+        return None
+    try:
+        items = reference.items
+    except (ValueError, OSError) as error:
+        notes.append(f"What has changed cannot be said: {error}")
+        return None
+    if items is None:
         return None
     X, output = watched.newest
-    if held_out is not None:
-        before = held_out_items(held_out, loaded, None, reading).X
-    else:
-        before = own_items(calibration or [], loaded, None, reading).X
     newest = {kind: values[-_NEWEST:] for kind, values in output.items()}
-    return watcher.what_changed(X.iloc[-_NEWEST:], before, **newest)
+    return watcher.what_changed(X.iloc[-_NEWEST:], items.X, **newest)
 
 
 def _notes_on_order(watcher: SupportMonitor, apart: int) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -49,6 +51,29 @@ class ReferenceItems(NamedTuple):
         return ReferenceItems(X, self.kind, self.output[rows], y, names)
 
 
+@dataclass(frozen=True)
+class ReferenceTables:
+    """The tables that a command names to compare with: read where they are needed, and once.
+
+    Standard input cannot be read again.
+    """
+
+    loaded: LoadedModel
+    calibration: list[str] | None
+    held_out: str | None
+    by: str | None
+    reading: Reading
+
+    @cached_property
+    def items(self) -> ReferenceItems | None:
+        """Their items; None where no table is named."""
+        if self.held_out is not None:
+            return held_out_items(self.held_out, self.loaded, self.by, self.reading)
+        if not self.calibration:
+            return None
+        return own_items(self.calibration, self.loaded, self.by, self.reading)
+
+
 def held_out_items(
     source: str, loaded: LoadedModel, by: str | None, reading: Reading
 ) -> ReferenceItems:
@@ -80,7 +105,7 @@ def _paired(sources: list[str], loaded: LoadedModel) -> list[tuple[str, ItemTabl
         if len(sources) == len(tables):
             return [pair for pair in zip(sources, tables, strict=True) if pair[1].n_items]
     if len(sources) > 1:
-        raise other_items(sources, loaded)
+        raise other_items(sources, loaded) if known else _not_several()
     return [(sources[0], None)]
 
 
@@ -92,22 +117,24 @@ def _part(
         items = _items_of(_usable_rows(source, loaded, by, reading, held_out=False), loaded, by)
         if table is None:
             return items
-        if len(items.y) != loaded.record["items"]:
-            raise other_items([source], loaded, table.source)
-        return items.take(table.rows())
-    rows = read_later(
-        source,
-        loaded.roles,
-        time=table.time,
-        by=by,
-        max_rows=table.max_rows,
-        drop_missing=True,
-        **vars(reading),
-    )
-    if rows.digest(ordered=True) != table.digest:
+        same = len(items.y) == loaded.record.get("items")
+    else:
+        rows = read_later(
+            source,
+            loaded.roles,
+            time=table.time,
+            by=by,
+            max_rows=table.max_rows,
+            drop_missing=True,
+            **vars(reading),
+        )
+        kind = loaded.roles.output_kind
+        items = ReferenceItems(rows.X, kind, rows.output, rows.y.tolist(), rows.names)
+        same = rows.digest(ordered=True) == table.digest
+    if not same:
         raise other_items([source], loaded, table.source)
-    kind = loaded.roles.output_kind
-    return ReferenceItems(rows.X, kind, rows.output, rows.y.tolist(), rows.names).take(table.rows())
+    table.check_within(len(items.y))
+    return items.take(table.rows())
 
 
 def _joined(parts: list[ReferenceItems]) -> ReferenceItems:
@@ -180,13 +207,22 @@ def other_items(sources: list[str], loaded: LoadedModel, expected: str | None = 
     )
 
 
+def _not_several() -> InputError:
+    return InputError(
+        "The model's file does not say which rows of several tables are its items: it was extended "
+        "in Python, or refreshed by a version that did not store that. Pass one --calibration "
+        "TABLE of all rows that the model holds, in their order, or refresh the model again from "
+        "the file of hetcal fit."
+    )
+
+
 def tables_in_words(loaded: LoadedModel) -> str:
     """Return what to name with --calibration: the tables that the model's items come from."""
     known = item_tables(loaded)
     if known is None:
-        return "TABLE, all rows that the model holds,"
+        return "TABLE (one table of all rows that the model holds)"
     if len(known) == 1:
-        return "TABLE, the table of hetcal fit,"
+        return "TABLE (the table of hetcal fit)"
     return " --calibration ".join(table.source for table in known if table.n_items)
 
 
