@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from hetcal._validation.containers import as_frame
+from hetcal._validation.text import short_list
 
 
 def as_transformer(features: Any, caller: str) -> Any:
@@ -74,11 +75,12 @@ class ChosenColumns(TransformerMixin, BaseEstimator):
             names = [name for name in known if isinstance(name, str)]
             close = get_close_matches(str(missing[0]), names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            there: Any = list(known)[:20]
+            there = short_list(known, 20)
             if isinstance(known, range):
                 there = f"{len(known)} columns without names, numbered from 0"
             raise ValueError(
-                f"features names columns that X does not have: {missing[:10]}.{hint} X has {there}."
+                f"features names columns that X does not have: {short_list(missing)}.{hint} "
+                f"X has {there}."
             )
         return [places[column] for column in self.columns]
 
