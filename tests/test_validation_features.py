@@ -13,7 +13,8 @@ from scipy import sparse
 
 from hetcal import advise, get_calibrator
 from hetcal._exceptions import UnknownCategoryWarning
-from hetcal._validation import FeatureEncoder
+from hetcal._validation import FeatureEncoder, check_labels
+from hetcal.calibration.chosen_columns import as_transformer
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import heterogeneity_test
 
@@ -423,3 +424,15 @@ def test_text_where_nothing_was_is_told_apart_from_numbers():
     encoder = FeatureEncoder().fit(pd.DataFrame({"a": [1.0, 2.0], "note": [None, None]}))
     with pytest.raises(ValueError, match="'note' of X was empty or .* pass it empty again"):
         encoder.transform(pd.DataFrame({"a": [1.0, 2.0], "note": ["x", "y"]}))
+
+
+def test_lists_say_how_many_names_they_leave_out():
+    names = [f"c{j}" for j in range(25)]
+    table = pd.DataFrame(np.arange(50.0).reshape(2, 25), columns=names)
+    encoder = FeatureEncoder().fit(table[["c0"]])
+    with pytest.raises(ValueError, match=r"unexpected: \['c1', .*'c10'\] and 14 more\)"):
+        encoder.transform(table)
+    with pytest.raises(ValueError, match=r"X has \['c0', .*'c19'\] and 5 more\."):
+        as_transformer(["zz"], "test").fit(table)
+    with pytest.raises(ValueError, match=r"not in classes: \['x10', .*'x19'\] and 2 more\."):
+        check_labels([f"x{j}" for j in range(10, 22)], classes=["x98", "x99"])

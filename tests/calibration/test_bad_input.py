@@ -336,7 +336,7 @@ def _read_only(A):
         _read_only,
         np.asfortranarray,
         lambda A: A.astype(object),
-        lambda A: pd.DataFrame(A) if A.ndim == 2 else pd.Series(A, index=np.arange(N)[::-1]),
+        lambda A: pd.DataFrame(A) if A.ndim == 2 else pd.Series(A, index=np.arange(N, 0, -1)),
         lambda A: _polars(A) if A.ndim == 2 else pl.Series(A),
         lambda A: np.repeat(A, 2, axis=0)[::2],
     ],

@@ -6,6 +6,7 @@ import pytest
 
 import hetcal
 from hetcal import from_confidence
+from hetcal.tables import read_labelled
 
 
 def test_two_classes_get_a_column_each():
@@ -66,3 +67,38 @@ def test_it_is_what_a_calibrator_takes():
 def test_what_cannot_be_read_is_refused(given, error):
     with pytest.raises((ValueError, TypeError), match=error):
         from_confidence(*given)
+
+
+def test_spellings_are_folded_as_in_tables():
+    t, said = ["New York", "b", "c", "b"] * 20, ["new_york", "B ", "c", "c"] * 20
+    right, _, classes = from_confidence(t, said, [0.7] * 80)
+    assert right.tolist() == [True, True, True, False] * 20
+    table = pd.DataFrame({"t": t, "said": said, "sure": 0.7})
+    read = read_labelled(table, label="t", predicted="said", confidence="sure")
+    assert [name == "right" for name in read.y] == right.tolist()
+    assert classes.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("y", "predicted", "classes"),
+    [
+        (["Yes", "no", "yes"], ["YES", "No", "no"], ["Yes", "no"]),
+        ([1, 0, 1], ["1.0", "0", "0"], [0, 1]),
+        ([True, False, True], [1, 0, 0], [False, True]),
+        (["NA", "b", "NA"], ["NA", "b", "b"], ["NA", "b"]),
+    ],
+)
+def test_two_classes_in_other_words(y, predicted, classes):
+    labels, P, order = from_confidence(y, predicted, [0.75, 0.75, 0.75])
+    assert order.tolist() == classes
+    first = order[0] == labels[0]
+    expected = [[0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]
+    np.testing.assert_array_equal(P if first else P[:, ::-1], expected)
+    assert (labels == labels[0]).tolist() == [True, False, True]
+
+
+def test_classes_that_differ_in_case_only_stay_apart_where_they_are_named():
+    _, P, _ = from_confidence(None, ["a", "A"], [0.75, 0.75], classes=["A", "a"])
+    np.testing.assert_array_equal(P, [[0.25, 0.75], [0.75, 0.25]])
+    with pytest.raises(ValueError, match=r"not in classes: \['maybe'\]"):
+        from_confidence(None, ["maybe", "NO"], [0.7, 0.7], classes=["no", "yes"])

@@ -89,6 +89,44 @@ def test_the_same_rows_in_another_order(data):
     calibrator.fit(X.reset_index(drop=True), shuffled, y_proba=P)  # a numbered index says nothing
 
 
+@pytest.mark.parametrize("moved", ["y", "y_proba", "groups", "sample_weight"])
+@pytest.mark.parametrize("start", [0, 7])
+def test_rows_of_any_argument_in_another_order(data, moved, start):
+    X, y, P = data
+    index = pd.RangeIndex(start, start + N)
+    X = pd.DataFrame(X, index=index)
+    given = {
+        "y": pd.Series(y, index=index),
+        "y_proba": pd.DataFrame(P, columns=NAMES, index=index),
+        "groups": pd.Series(np.arange(N) // 2, index=index),
+        "sample_weight": pd.Series(np.ones(N), index=index),
+    }
+    right = {name: given[name].reset_index(drop=True) for name in given}
+    given[moved] = given[moved].sample(frac=1, random_state=0)
+    error = f"another order, by their index.*{moved}\\.loc.*reset_index"
+    calibrator = get_calibrator("platt", preserve="label")  # takes weights and groups
+    with pytest.raises(ValueError, match=error):
+        calibrator.fit(X, given["y"], **{k: v for k, v in given.items() if k != "y"})
+    with pytest.raises(ValueError, match="another order, by their index"):
+        evaluate(**given)
+    named = {k: given[k] for k in ("y", "groups", "sample_weight")}
+    if moved != "y_proba":
+        with pytest.raises(ValueError, match=error):
+            LocallyCalibratedClassifier(calibrator="platt").fit(X, **named)
+    calibrator.fit(X, right.pop("y"), **right)
+
+
+def test_a_numbered_table_of_predictions_and_other_indexes_say_nothing(data):
+    X, y, P = data
+    X, labels = pd.DataFrame(X).iloc[::-1], pd.Series(y)[::-1]
+    calibrator = get_calibrator("temperature")
+    calibrator.fit(X, labels, y_proba=pd.DataFrame(P[::-1], columns=NAMES))
+    calibrator.fit(X, pd.Series(y[::-1], index=[0] * N), y_proba=P[::-1])
+    calibrator.fit(
+        X, pd.Series(y[::-1], index=pd.MultiIndex.from_product([[0], range(N)])), y_proba=P[::-1]
+    )
+
+
 @pytest.mark.parametrize("name", ["temperature", "swc"])
 def test_one_class_is_called_so(data, name):
     X, _, P = data

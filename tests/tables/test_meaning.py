@@ -126,6 +126,18 @@ def test_a_class_that_no_row_has_is_kept_and_numbers_stay_numbers():
     assert any("'20'" in note for note in labelled.notes)
 
 
+@pytest.mark.parametrize("positive", ["1", 1, 1.0, np.int64(1), True, np.True_])
+@pytest.mark.parametrize("kind", [int, bool])
+def test_the_positive_class_may_be_a_number(positive, kind):
+    table = scores()
+    table["y"] = (table.pop("income") == ">50K").astype(kind)
+    labelled = read_labelled(table, label="y", proba="score", positive=positive)
+    assert labelled.classes.tolist() == [0, 1]
+    np.testing.assert_allclose(labelled.proba[:, 1], table["score"])
+    with pytest.raises(InputError, match="--positive 2 is not a label"):
+        read_labelled(table, label="y", proba="score", positive=2)
+
+
 # -- a predicted class with a confidence -----------------------------------------------------------
 
 

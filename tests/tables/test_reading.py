@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetcal._exceptions import InputError
+from hetcal._validation.text import infer_column, parse_numbers
 from hetcal.persistence.atomic_file import write_atomic
 from hetcal.persistence.hidden_names import hidden_beside
 from hetcal.persistence.locks import locked
@@ -25,7 +26,6 @@ from hetcal.tables import sources
 from hetcal.tables.reading import open_table, read_batches, read_table, table_format
 from hetcal.tables.sources import _with_point
 from hetcal.tables.spreadsheets import defused, restored
-from hetcal.tables.text import infer_column, parse_numbers
 from hetcal.tables.writing import TableWriter
 
 COLUMNS = {

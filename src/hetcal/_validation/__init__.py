@@ -14,6 +14,7 @@ from hetcal._validation.proba import (
 )
 from hetcal._validation.rows import (
     check_groups,
+    check_same_order,
     check_same_rows,
     check_sample_weight,
     weights_as_counts,
@@ -31,6 +32,7 @@ __all__ = [
     "check_predicted_proba",
     "check_proba",
     "check_proba_names",
+    "check_same_order",
     "check_same_rows",
     "check_sample_weight",
     "check_two_classes",

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from hetcal._validation.text import short_list
+
 
 def as_frame(data: Any) -> nw.DataFrame | None:
     """Return a narwhals view of a pandas, polars or Arrow table; None for anything else."""
@@ -26,7 +28,8 @@ def _seen(data: Any, **options: Any) -> Any:
         names = [str(name) for name in data.columns]
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(
-            f"The table with the columns {names[:20]} has several that are named {twice[:10]}. "
+            f"The table with the columns {short_list(names, 20)} has several that are "
+            f"named {short_list(twice)}. "
             "Give each column a name of its own."
         ) from error
 

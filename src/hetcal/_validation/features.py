@@ -44,6 +44,7 @@ from hetcal._stored.fields import (
     whole,
 )
 from hetcal._validation.containers import as_frame, masked_as_missing
+from hetcal._validation.text import short_list
 from hetcal._validation.vectors import spread_vectors
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
@@ -303,8 +304,8 @@ class FeatureEncoder:
         missing = [name for name in expected if name not in set(names)]
         extra = [name for name in names if name not in set(expected)]
         if missing or extra:
-            parts = [f"missing: {missing[:10]}"] if missing else []
-            parts += [f"unexpected: {extra[:10]}"] if extra else []
+            parts = [f"missing: {short_list(missing)}"] if missing else []
+            parts += [f"unexpected: {short_list(extra)}"] if extra else []
             raise ValueError(
                 f"The columns of X differ from those at fit ({'; '.join(parts)}). "
                 "Pass the same columns in the same order."
@@ -319,14 +320,15 @@ class FeatureEncoder:
 
 def _what_can_be_used(names: list, refused: list) -> str:
     """Return which columns have an encoding, for the error about those that have none."""
-    others = f" Nor have {refused[1:11]}." if len(refused) > 1 else ""
+    others = f" Nor have {short_list(refused[1:])}." if len(refused) > 1 else ""
     usable = [name for name in names if name not in refused]
     if not usable:
         return others
+    chosen = usable if len(usable) <= 20 else "[...]"
     return (
-        f"{others} Of X, {usable[:20]} can be used. For a classifier that needs the other columns: "
-        f"LocallyCalibratedClassifier(classifier, features={usable[:20]}) hands only these to the "
-        "calibrator."
+        f"{others} Of X, {short_list(usable, 20)} can be used. For a classifier that needs the "
+        f"other columns: LocallyCalibratedClassifier(classifier, features={chosen}) hands only "
+        "these to the calibrator."
     )
 
 

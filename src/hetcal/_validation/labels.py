@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from hetcal._validation.containers import as_vector
+from hetcal._validation.text import short_list
 
 
 def check_labels(
@@ -40,8 +41,8 @@ def check_labels(
     if (codes < 0).any():
         unknown = sorted({str(label) for label in labels[codes < 0]})
         raise ValueError(
-            f"{name} holds labels that are not in classes: {_listed(unknown)}. "
-            f"classes={_listed(order.tolist())}. Add them to classes, or fix the labels."
+            f"{name} holds labels that are not in classes: {short_list(unknown)}. "
+            f"classes={short_list(order.tolist())}. Add them to classes, or fix the labels."
         )
     return codes.astype(np.int64), order
 
@@ -98,7 +99,7 @@ def _as_class_order(classes: Any) -> NDArray:
         order = np.array(order.tolist())
     if order.shape[0] < 2:
         raise ValueError(
-            f"classes must name at least two classes; got {_listed(order.tolist())}. "
+            f"classes must name at least two classes; got {short_list(order.tolist())}. "
             "Name every column of y_proba in order."
         )
     names, counts = np.unique(order, return_counts=True)
@@ -107,8 +108,3 @@ def _as_class_order(classes: Any) -> NDArray:
             f"classes names {names[counts > 1].tolist()[0]!r} more than once. Name each class once."
         )
     return order
-
-
-def _listed(values: list, most: int = 10) -> str:
-    shown = ", ".join(repr(value) for value in values[:most])
-    return f"[{shown}{', ...' if len(values) > most else ''}]"

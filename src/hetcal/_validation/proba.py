@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._validation.containers import as_float_array, column_names
+from hetcal._validation.text import short_list
 
 # Logs round their probabilities: rows this close to one are scaled to one instead of refused.
 SUM_TOLERANCE = 1e-2 + 1e-12
@@ -161,7 +162,7 @@ def check_columns_match_classes(
     K = classes.shape[0]
     if n_columns == K:
         return
-    listed = classes.tolist()[:10]
+    listed = short_list(classes.tolist())
     if given:
         raise ValueError(
             f"{name} has {n_columns} columns but {K} classes were named (classes={listed}). "
@@ -195,17 +196,17 @@ def check_proba_names(
         return None
     if fitted is not None and names != fitted:
         raise ValueError(
-            f"The columns of {name} were {fitted[:10]} at fit and are {names[:10]} now. "
-            f"Pass the same columns in the same order."
+            f"The columns of {name} were {short_list(fitted)} at fit and are "
+            f"{short_list(names)} now. Pass the same columns in the same order."
         )
     labels = [str(label) for label in classes.tolist()]
     meant = _labels_meant(names, labels)
     if meant is not None and meant != labels[-len(meant) :]:
         order = "of the second class" if len(names) == 1 else "in this order"
         raise ValueError(
-            f"The columns of {name} are named {names[:10]}, but are read as the classes "
-            f"{labels[-len(meant) :][:10]}. Pass the probabilities {order}, or classes=[...] in "
-            f"the column order of {name}."
+            f"The columns of {name} are named {short_list(names)}, but are read as the "
+            f"classes {short_list(labels[-len(meant) :])}. Pass the probabilities {order}, "
+            f"or classes=[...] in the column order of {name}."
         )
     return names
 

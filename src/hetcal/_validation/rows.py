@@ -1,7 +1,8 @@
-"""Checks that hold row by row: equal lengths, weights, groups."""
+"""Checks that hold row by row: equal lengths, the same order, weights, groups."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from hetcal._validation.containers import (
     as_vector,
     number_of_rows,
 )
+
+_GIVEN_WITH_THE_ITEMS = ("X", "y", "groups", "sample_weight")
 
 
 def check_same_rows(**named: Any) -> int:
@@ -43,29 +46,43 @@ def check_same_rows(**named: Any) -> int:
             f"{first} is empty: found 0 sample(s) while a minimum of 1 is required. "
             "Pass at least one row."
         )
-    _refuse_other_order(named)
+    check_same_order(**named)
     return n_rows
 
 
-def _refuse_other_order(named: dict[str, Any]) -> None:
-    """Raise when pandas objects hold the same rows, by their index, in another order."""
-    indexed = [
-        (name, data.index)
-        for name, data in named.items()
-        # A numbered index says nothing: it may come from an array.
-        if isinstance(getattr(data, "index", None), pd.Index)
-        and not isinstance(data.index, pd.RangeIndex)
-    ]
-    for name, index in indexed[1:]:
-        first, expected = indexed[0]
-        if index.equals(expected) or not (index.is_unique and expected.is_unique):
-            continue
-        if index.isin(expected).all():
+def check_same_order(**named: Any) -> None:
+    """Raise when pandas objects hold the same rows, by their index, in another order.
+
+    Indexes are not aligned, as in scikit-learn: the first row belongs to the first label.
+
+    Examples
+    --------
+    >>> check_same_order(X=pd.DataFrame({"age": [31, 58]}), y=pd.Series([0, 1], index=[1, 0]))
+    Traceback (most recent call last):
+    ...
+    ValueError: X and y hold the same rows in another order, by their index. Align them, e.g. ...
+    """
+    indexed = [(name, data.index) for name, data in named.items() if _has_index(name, data)]
+    for (first, expected), (name, index) in combinations(indexed, 2):
+        if _in_other_order(expected, index):
             raise ValueError(
                 f"{first} and {name} hold the same rows in another order, by their index. Align "
-                f"them, e.g. {name}.loc[{first}.index], or pass .to_numpy() if their order is "
-                "right."
+                f"them, e.g. {name}.loc[{first}.index]; if their order is right, pass both with "
+                ".reset_index(drop=True)."
             )
+
+
+def _has_index(name: str, data: Any) -> bool:
+    index = getattr(data, "index", None)
+    # A table of predictions is often made from an array: then its numbers say nothing.
+    says_nothing = isinstance(index, pd.RangeIndex) and name not in _GIVEN_WITH_THE_ITEMS
+    return isinstance(index, pd.Index) and not says_nothing
+
+
+def _in_other_order(one: pd.Index, other: pd.Index) -> bool:
+    if one is other or len(one) != len(other) or one.nlevels != other.nlevels or one.equals(other):
+        return False
+    return bool(one.is_unique and other.is_unique and other.isin(one).all())
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:

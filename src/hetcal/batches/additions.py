@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._validation.text import parse_numbers
 from hetcal.batches.model import LoadedModel
 from hetcal.tables.roles import Items
 from hetcal.tables.selection import listed
-from hetcal.tables.text import parse_numbers
 
 if TYPE_CHECKING:
     from hetcal.monitor import ExpectedPerformance

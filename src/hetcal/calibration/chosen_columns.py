@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from hetcal._stored import stored
 from hetcal._stored.fields import MOST_FEATURES
 from hetcal._validation.containers import as_frame
+from hetcal._validation.text import short_list
 from hetcal._validation.vectors import vector_lengths
 
 
@@ -100,7 +101,7 @@ class ChosenColumns(TransformerMixin, BaseEstimator):
         missing = [column for column in self.columns if column not in by_name]
         if missing:
             raise ValueError(
-                f"features names columns that X does not have: {missing[:10]}."
+                f"features names columns that X does not have: {short_list(missing)}."
                 f"{_closest(missing[0], known)} X has {_shown(known)}."
             )
         places = [j for column in self.columns for j in by_name[column]]
@@ -108,7 +109,7 @@ class ChosenColumns(TransformerMixin, BaseEstimator):
         twice = [column for column in self.columns if often[by_name[column][0]] > 1]
         if twice:
             raise ValueError(
-                f"features names a column of X more than once: {twice[:10]}. Name each once."
+                f"features names a column of X more than once: {short_list(twice)}. Name each once."
             )
         return places
 
@@ -138,7 +139,7 @@ def _closest(column: Any, known: Sequence[Any]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
-def _shown(known: Sequence[Any]) -> Any:
+def _shown(known: Sequence[Any]) -> str:
     if isinstance(known, range):
         return f"{len(known)} columns without names, numbered from 0"
-    return list(known)[:20]
+    return short_list(known, 20)

@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 from hetcal._validation import check_labels, check_proba, check_same_rows
 from hetcal._validation.containers import as_vector
+from hetcal._validation.spelling import spelled_alike
+from hetcal._validation.text import as_text
+
+_Coded = tuple[NDArray[np.int64], NDArray]  # codes, and the names they index
 
 _BEING_RIGHT = np.array([False, True])
 
@@ -22,7 +26,8 @@ def from_confidence(
     to the other one. With three and more, nothing is known of the classes that were not predicted;
     what can be calibrated is the probability of *being right*: the labels become whether the
     prediction is right, and the classes are ``[False, True]``. The predicted class may then be one
-    of the features.
+    of the features. Spellings that differ in case, in spaces, or as 1, 1.0 and True do, are one
+    class.
 
     Parameters
     ----------
@@ -69,37 +74,59 @@ def from_confidence(
     """
     check_same_rows(y=y, predicted=predicted, confidence=confidence)
     P = check_proba(as_vector(confidence, "confidence"), name="confidence")
-    answers = _known(predicted, "predicted")
+    answers = check_labels(predicted, name="predicted")
     if classes is None and y is None:
         raise ValueError(
             "from_confidence got neither y nor classes. Pass the labels of the calibration items, "
             "or, for new items, the classes that it returned for those."
         )
-    labels = None if y is None else _known(y, "y")
+    labels = None if y is None else check_labels(y)
     order = _order(labels, answers, classes)
-    # Truth values as predictions are classes themselves: of three classes none is a truth value.
-    if order is None or (order.dtype.kind == "b" and answers.dtype.kind != "b"):
-        return None if labels is None else labels == answers, P, _BEING_RIGHT.copy()
-    code = check_labels(answers, order, name="predicted")[0]
-    if labels is not None:
-        check_labels(labels, order)
-    return labels, np.where(code[:, None] == 1, P, P[:, ::-1]), order
+    if order is None:
+        right = None if labels is None else _spelled(labels) == _spelled(answers)
+        return right, P, _BEING_RIGHT.copy()
+    code = _places(answers, order, "predicted")
+    truth = None if labels is None else order[_places(labels, order, "y")]
+    return truth, np.where(code[:, None] == 1, P, P[:, ::-1]), order
 
 
-def _known(values: Any, name: str) -> NDArray:
-    codes, names = check_labels(values, name=name)
-    return names[codes]
-
-
-def _order(labels: Any, answers: NDArray, classes: Any) -> NDArray | None:
+def _order(labels: Any, answers: _Coded, classes: Any) -> NDArray | None:
     """Return the two classes; None where there are more, and where being right is what counts."""
     if classes is not None:
         order = check_labels(classes, classes, name="classes")[1]
-        return order if order.shape[0] == 2 else None
-    if not np.isin(answers, labels).any():
+        # Truth values as predictions are classes themselves: of three classes none is one.
+        right_or_wrong = order.dtype.kind == "b" and answers[1].dtype.kind != "b"
+        return None if right_or_wrong or order.shape[0] > 2 else order
+    of_label, of_answer = (
+        {_spelling(n): n for n in names.tolist()[::-1]} for _, names in (labels, answers)
+    )
+    if not of_label.keys() & of_answer.keys():
         raise ValueError(
-            f"predicted holds {answers[:1].tolist()[0]!r} and others that are no labels of y, such "
-            f"as {labels[:1].tolist()[0]!r}. Pass predictions and labels in the same words."
+            f"predicted holds {answers[1].tolist()[0]!r} and others that are no labels of y, such "
+            f"as {labels[1].tolist()[0]!r}. Pass predictions and labels in the same words."
         )
-    found = np.union1d(labels, answers)
-    return found if found.shape[0] == 2 else None
+    found = of_answer | of_label
+    return np.unique(np.array(list(found.values()))) if len(found) == 2 else None
+
+
+def _places(coded: _Coded, order: NDArray, name: str) -> NDArray[np.int64]:
+    """Return each row's class; spelling counts only where two classes differ by nothing else."""
+    codes, names = coded
+    place = {_spelling(label): k for k, label in enumerate(order.tolist())}
+    if len(place) < order.shape[0]:
+        return check_labels(names, order, name=name)[0][codes]
+    found = np.array([place.get(_spelling(label), -1) for label in names.tolist()])
+    if (found < 0).any():
+        check_labels(names[found < 0], order, name=name)  # says which are unknown
+    return found[codes]
+
+
+def _spelled(coded: _Coded) -> NDArray:
+    codes, names = coded
+    return np.array([_spelling(label) for label in names.tolist()])[codes]
+
+
+def _spelling(label: Any) -> str:
+    """Return the same for all spellings of a class; a word for "missing" is a class here."""
+    text = as_text(label)
+    return spelled_alike(text) or text

@@ -44,6 +44,7 @@ from hetcal._typing import Matrix
 from hetcal._validation import (
     check_groups,
     check_labels,
+    check_same_order,
     check_same_rows,
     check_sample_weight,
     check_two_classes,
@@ -228,6 +229,7 @@ class LocallyCalibratedClassifier(
         """
         X = as_input(X)
         validate_data(self, X, reset=True, skip_check_array=True)
+        check_same_order(X=X, y=y, sample_weight=sample_weight, groups=groups)
         y, seen, weight = self._checked_labels(X, y, sample_weight)
         group_codes = check_groups(groups, y.shape[0])
         self._fit_estimator(X, y, seen, weight, group_codes, fit_params)

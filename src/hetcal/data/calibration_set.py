@@ -21,6 +21,7 @@ from hetcal._validation import (
     check_one_kind,
     check_proba,
     check_proba_names,
+    check_same_order,
     check_same_rows,
     check_sample_weight,
     check_two_classes,
@@ -141,7 +142,9 @@ class CalibrationSet:
                 "Pass the observed labels of the calibration items."
             )
         given = y_proba if kind == "y_proba" else logits
-        n = check_same_rows(X=X, y=y, **{kind: given})
+        rows = {"X": X, "y": y, kind: given}
+        n = check_same_rows(**rows)
+        check_same_order(**rows, sample_weight=sample_weight, groups=groups)
         codes, order = check_labels(y, classes)
         if classes is None:
             check_two_classes(codes, order)
@@ -189,7 +192,9 @@ class CalibrationSet:
         """
         codes, order = check_labels(y, classes)
         P = check_proba(y_proba, name=name, normalized=normalized)
-        n = check_same_rows(**{"y": y, name: y_proba, "X": X})
+        rows = {"y": y, name: y_proba, "X": X}
+        n = check_same_rows(**rows)
+        check_same_order(**rows, sample_weight=sample_weight, groups=groups)
         check_columns_match_classes(P.shape[1], order, name=name, given=classes is not None)
         names = check_proba_names(y_proba, order, name=name)
         weight = check_sample_weight(sample_weight, n)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal._validation.containers import as_frame
+from hetcal._validation.text import short_list
 from hetcal.data import CalibrationSet
 from hetcal.heterogeneity.residual_learners import LEARNERS, USUAL, Learner, regressor_learner
 
@@ -24,8 +25,9 @@ def columns_asked_for(calibration: CalibrationSet, by: Any) -> Any:
         unknown = [name for name in names if name not in known]
         if unknown or frame is None:
             raise ValueError(
-                f"heterogeneity_test: by names columns that X does not have: {unknown}. Its "
-                f"columns are {known[:20] or 'without names'}; pass the values instead."
+                f"heterogeneity_test: by names columns that X does not have: "
+                f"{short_list(unknown)}. Its columns are "
+                f"{short_list(known, 20) if known else 'without names'}; pass the values instead."
             )
         return frame.select(list(names)).to_native()
     table = by if as_frame(by) is not None else pd.DataFrame(np.asarray(by))

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr
 
 from hetcal._typing import Matrix, Rows, Vector
+from hetcal._validation.text import short_list
 from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity.condition_pairs import (
     BEAM,
@@ -208,7 +209,8 @@ def report_groups(items: CalibrationSet, X: Any, by: Sequence[str] | str) -> pd.
     unknown = [name for name in by if name not in known]
     if unknown:
         raise ValueError(
-            f"subgroups: by names columns that X does not have: {unknown}. X has {known[:20]}."
+            f"subgroups: by names columns that X does not have: "
+            f"{short_list(unknown)}. X has {short_list(known, 20)}."
         )
     law = fit_global(items).proba
     everyone = np.ones(items.n_items, dtype=bool)

@@ -16,12 +16,12 @@ from functools import lru_cache
 from typing import Any
 
 from hetcal._exceptions import InputError
+from hetcal._validation.spelling import folded, truth_folded
+from hetcal._validation.text import MISSING, as_text, infer_column
 from hetcal.tables.selection import listed
-from hetcal.tables.text import MISSING, as_text, infer_column
 
 Fold = Callable[[str], str]
 
-_TRUTH = {"true": "1", "false": "0"}
 _MOST_CLASSES = 1000
 
 
@@ -70,7 +70,7 @@ def match_classes(
     ['10', '1']
     """
     for wanted in (list(labels), [label for label in labels if label not in MISSING]):
-        for same in (str, _folded, truth_folded):
+        for same in (str, folded, truth_folded):
             found = _match(columns, wanted, stars, same)
             if found is not None:
                 return found
@@ -130,12 +130,16 @@ def split_classes(classes: str | Sequence[Any] | None) -> list[str] | None:
 
 
 def match_positive(
-    column: str, labels: Sequence[str], positive: str | None, *, label_column: str
+    column: str, labels: Sequence[str], positive: Any, *, label_column: str
 ) -> ClassMatch:
     """Match a single column with the label that it is the probability of.
 
+    ``positive`` may be that label as text, or the number or truth value itself.
+
     Examples
     --------
+    >>> match_positive("score", ["0", "1"], 1, label_column="y").classes
+    ['0', '1']
     >>> match_positive("score", ["yes", "no"], "yes", label_column="y").classes
     ['no', 'yes']
     """
@@ -160,6 +164,7 @@ def match_positive(
                 f"--positive {shlex.quote(known[1])} (positive=...). Or {_if_confidence(column)}."
             )
         notes.append(f"{column} is read as the probability of {positive!r} (--positive).")
+    positive = as_text(positive)
     chosen = [label for label in known if label == positive] or [
         label for label in known if truth_folded(label) == truth_folded(positive)
     ]
@@ -172,7 +177,7 @@ def match_positive(
     return ClassMatch([other, chosen[0]], {label: label for label in known}, notes)
 
 
-def positive_of(classes: Sequence[str], positive: str | None) -> str:
+def positive_of(classes: Sequence[str], positive: Any) -> str:
     """Return the class that a single column is the probability of: the second of two."""
     if positive is not None:
         raise InputError("--positive and --classes say the same of a single column. Pass one.")
@@ -199,7 +204,7 @@ def class_finder(classes: Sequence[Any]) -> Callable[[str | None], Any]:
     names = [as_text(label) for label in classes]
     known = [
         (same, dict(zip(map(same, names), classes, strict=True)))
-        for same in (str.strip, _folded, truth_folded)
+        for same in (str.strip, folded, truth_folded)
         if len(set(map(same, names))) == len(names)
     ]
 
@@ -284,16 +289,6 @@ def _obvious_positive(column: str, labels: Sequence[str]) -> str | None:
     ones = [label for label in labels if truth_folded(label) == "1"]
     zeros = [label for label in labels if truth_folded(label) == "0"]
     return ones[0] if len(ones) == 1 and len(zeros) == 1 else None
-
-
-def _folded(text: str) -> str:
-    return re.sub(r"[\s_\-]+", " ", text).strip().casefold()
-
-
-def truth_folded(text: str) -> str:
-    """Return the same for spellings that differ in case, in spaces or in how truth is written."""
-    folded = _folded(text)
-    return _TRUTH.get(folded, folded)
 
 
 def _if_confidence(column: str) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hetcal._exceptions import InputError
+from hetcal._validation.text import as_text
 from hetcal.tables.class_columns import as_list
 from hetcal.tables.selection import listed
-from hetcal.tables.text import as_text
 
 if TYPE_CHECKING:
     from hetcal._validation.column_order import ColumnOrder

@@ -63,7 +63,7 @@ def read_labelled(
     label: str,
     proba: Names | None = None,
     logits: Names | None = None,
-    positive: str | None = None,
+    positive: Any = None,
     classes: Names | None = None,
     predicted: str | None = None,
     confidence: str | None = None,
@@ -91,7 +91,7 @@ def read_labelled(
         The columns of probabilities (or logits): a pattern (``"p_*"``), a list separated by commas,
         or a list of names. The classes are what differs between the names, matched with the labels.
         A single column is the probability of ``positive``.
-    positive : str, optional
+    positive : str, number or bool, optional
         The label that a single column is the probability of.
     classes : str or list of str, optional
         The classes in the order of the columns, where their names do not tell them.
@@ -297,7 +297,7 @@ def columns_of_groups(names: list[str], groups: Names | None) -> list[str]:
     return [] if groups is None else select_columns(names, groups, "groups")
 
 
-def refuse_beside_confidence(positive: str | None, classes: Names | None) -> None:
+def refuse_beside_confidence(positive: Any, classes: Names | None) -> None:
     """Raise where options of probabilities are given beside a predicted class."""
     if positive is not None or classes is not None:
         raise InputError(
@@ -337,7 +337,7 @@ def match_labels(
     stars: list[str] | None,
     texts: Sequence[str | None],
     label: str,
-    positive: str | None,
+    positive: Any,
     classes: list[str] | None = None,
 ) -> ClassMatch:
     """Return which class each column and each spelling of a label means."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import narwhals as nw
@@ -18,36 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.tables.class_columns import ClassMatch, truth_folded
+from hetcal._validation.spelling import spelled_alike
+from hetcal._validation.text import as_text
+from hetcal.tables.class_columns import ClassMatch
 from hetcal.tables.kinds import as_labels
 from hetcal.tables.selection import listed
-from hetcal.tables.text import MISSING, as_text, infer_column
 
 WRONG, RIGHT = "wrong", "right"
-# "none" may well be a class.
-_NOTHING = MISSING - {"None", "none"}
 # As often as this a probability of one class lies on the side of the class that is predicted.
 _ALMOST_ALWAYS, _FEWEST = 0.9, 10
 
 Texts = Sequence[str | None]
-
-
-@lru_cache(maxsize=10_000)
-def spelled_alike(text: str | None) -> str | None:
-    """Return the same for two spellings of a class; None where nothing is said.
-
-    Examples
-    --------
-    >>> spelled_alike(" New_York") == spelled_alike("new york"), spelled_alike("1.0")
-    (True, '1')
-    >>> spelled_alike("-1"), spelled_alike("True"), spelled_alike("NA")
-    ('-1', '1', None)
-    """
-    if text is None or text.strip() in _NOTHING:
-        return None
-    value = infer_column([text])[0]
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return as_text(value) if is_number else truth_folded(text)
 
 
 def right_or_wrong(labels: Texts, predicted: Texts) -> list[str | None]:

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.tables.text import as_text, is_missing, parse_numbers
+from hetcal._validation.text import as_text, is_missing, parse_numbers
 
 _DATES = (nw.Date, nw.Datetime, nw.Time, nw.Duration)
 _NESTED = (nw.List, nw.Array, nw.Struct, nw.Binary)

@@ -14,6 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._validation.spelling import spelled_alike
+from hetcal._validation.text import MISSING, infer_column
 from hetcal.tables.class_columns import match_classes, split_classes
 from hetcal.tables.columns import (
     MOST_LABELS,
@@ -26,7 +28,7 @@ from hetcal.tables.columns import (
     refuse_no_prediction,
     single_columns,
 )
-from hetcal.tables.confidence import match_of_labels, right_or_wrong, spelled_alike
+from hetcal.tables.confidence import match_of_labels, right_or_wrong
 from hetcal.tables.groups import group_names, refuse_no_group
 from hetcal.tables.kinds import (
     as_labels,
@@ -42,7 +44,6 @@ from hetcal.tables.reading import BATCH_ROWS, Reader, open_table, whole_table
 from hetcal.tables.sampling import MAX_ROWS, RowSampler
 from hetcal.tables.selection import one_column, select_columns
 from hetcal.tables.stream_scores import StreamScores
-from hetcal.tables.text import MISSING, infer_column
 
 _FEW_ITEMS = 100
 _CELLS_PER_BATCH = 1_000_000

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
 from hetcal._validation import check_sample_weight
+from hetcal._validation.text import is_missing
 from hetcal.tables.groups import group_names, refuse_no_group
 from hetcal.tables.kinds import as_labels, as_numbers, as_table, values_of
 from hetcal.tables.reading import BATCH_ROWS, open_table, whole_table
 from hetcal.tables.roles import TableRoles
 from hetcal.tables.selection import listed
-from hetcal.tables.text import is_missing
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._validation.text import parse_numbers
 from hetcal.tables.kinds import values_of
 from hetcal.tables.selection import listed
-from hetcal.tables.text import parse_numbers
 
 Matrix = NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from hetcal._exceptions import InputError
+from hetcal._validation.text import infer_column
 from hetcal.tables.sources import ArrowSource, CsvSource, ParquetSource, Source
-from hetcal.tables.text import infer_column
 
 #: Rows that are in memory at a time.
 BATCH_ROWS = 50_000

@@ -12,12 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._validation.text import as_text
 from hetcal.tables.class_columns import class_finder
 from hetcal.tables.confidence import of_second_class, right_or_wrong
 from hetcal.tables.kinds import as_feature, as_labels, as_table
 from hetcal.tables.output_columns import both_classes, missing_rows, read_output, row_numbers
 from hetcal.tables.selection import did_you_mean, listed
-from hetcal.tables.text import as_text
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._validation.text import as_text
 from hetcal.tables.groups import group_names
 from hetcal.tables.kinds import as_table
 from hetcal.tables.selection import select_columns
-from hetcal.tables.text import as_text
 
 #: Rows that the commands compute with, unless told otherwise.
 MAX_ROWS = 50_000

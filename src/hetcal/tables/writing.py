@@ -20,10 +20,10 @@ import numpy as np
 
 from hetcal._exceptions import InputError
 from hetcal._printable import printable
+from hetcal._validation.text import is_missing
 from hetcal.persistence.atomic_file import AtomicFile
 from hetcal.tables.reading import STDIN, named_like_table, need_pyarrow, table_format
 from hetcal.tables.spreadsheets import defused_cells
-from hetcal.tables.text import is_missing
 
 Columns = Mapping[str, Any]
 _PAGE = b'name="generator" content="hetcal"'

@@ -7,7 +7,7 @@ leading zeros (``"02139"``) is a code, not a quantity, and stays text.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,19 @@ def as_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return str(value)
+
+
+def short_list(values: Iterable[Any], most: int = 10) -> str:
+    """Return the first values as Python writes a list, and how many more there are.
+
+    Examples
+    --------
+    >>> short_list(["a", "b"]), short_list(range(25), 3)
+    ("['a', 'b']", '[0, 1, 2] and 22 more')
+    """
+    known = list(values)
+    more = f" and {len(known) - most:,} more" if len(known) > most else ""
+    return f"{known[:most]}{more}"
 
 
 def parse_numbers(values: Cells, name: str, *, first_row: int = 1) -> NDArray[np.float64]:
