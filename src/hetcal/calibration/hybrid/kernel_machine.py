@@ -187,10 +187,11 @@ class _Regression:
         def losses(place: int) -> Vector:
             return brier_losses(self.left_out(*self.solve(_RIDGES[place]), rows), items.codes)
 
+        def better(new: int, old: int) -> bool:
+            return bool(items.counts @ (losses(old) - losses(new)) > 0)
+
         first = _RIDGES.index(ridge)
-        best = _descend(
-            lambda new, old: items.counts @ (losses(old) - losses(new)) > 0, first, len(_RIDGES)
-        )
+        best = _descend(better, first, len(_RIDGES))
         gain, error = mean_and_error(losses(first) - losses(best), items.counts, items.groups)
         errors = 1.0 if best > first else _SURE
         return _RIDGES[best] if gain > errors * error else ridge
