@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 import hetcal
 from hetcal._exceptions import ColumnOrderWarning
 from hetcal._validation import find_column_order
-from hetcal._validation.column_order import _aucs
+from hetcal._validation.column_order import _aucs, auc_of_chance
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.metrics import evaluate
 
@@ -54,6 +54,22 @@ def test_useless_models_and_few_items_are_not_accused(n):
         p, codes = rng.random(n), rng.integers(0, 2, n)
         found += find_column_order(codes, np.column_stack([1 - p, p])) is not None
     assert found <= 1  # one of 2000 is expected, and the AUC must be clear too
+
+
+@pytest.mark.parametrize("K", [2, 4])
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_models_without_knowledge_are_known_by_their_auc(K, repeats):
+    found = {True: 0, False: 0}
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        P = np.repeat(rng.dirichlet(np.ones(K), 200), repeats, axis=0)
+        right = np.repeat([rng.choice(K, p=p) for p in P[::repeats]], repeats)
+        groups = np.repeat(np.arange(200), repeats)
+        for knows, codes in ((True, right), (False, np.roll(right, 20 * repeats))):
+            found[knows] += auc_of_chance(codes, P, groups=groups) is not None
+    assert found[True] == 0
+    assert found[False] >= 94  # 97 or 98 are expected
+    assert auc_of_chance(np.arange(10) % K, P[:10]) is None
 
 
 def test_a_handful_of_items_is_not_enough_however_wrong():

@@ -411,3 +411,15 @@ def test_a_table_in_place_of_a_model_is_named_as_such(call, folder, capsys, comm
     tables = [table] if command == ["inspect"] else [table, table]
     assert call(command[0], *tables, *command[1:]) == 2
     assert "The first argument is the file that hetcal fit wrote" in capsys.readouterr().err
+
+
+def test_a_column_of_vectors_goes_through_the_commands(call, loans, tmp_path, capsys):
+    table, model, out = (tmp_path / name for name in ("t.parquet", "m.hetcal", "o.parquet"))
+    loans.assign(text=[[age, 1.5] for age in loans["age"] / 70]).to_parquet(table)
+    roles = ("--label", "outcome", "--proba", "p_*", "--features", "region,text")
+    assert call("fit", table, *roles, "--method", "swc", "--max-rows", "100", "-o", model) == 0
+    assert "3 features" in capsys.readouterr().out
+    assert call("apply", model, table, "-o", out, "-q") == 0
+    assert pd.read_parquet(out)["q_default"].notna().all()
+    assert call("monitor", model, table, "--calibration", table, "-q") == 0
+    assert call("compare", table, *roles, "--methods", "swc,temperature", "-q") == 0

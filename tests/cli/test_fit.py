@@ -226,6 +226,18 @@ def test_percent_and_drop_missing_do_what_the_errors_promise(call, loans, tmp_pa
     assert (facts["rows_read"], facts["items"]) == (150, 147)
 
 
+def test_a_label_that_the_probabilities_do_not_rank_is_noted(call, loans, tmp_path, capsys):
+    sex = np.random.default_rng(0).choice(["f", "m"], len(loans))
+    loans.assign(sex=sex).to_csv(tmp_path / "t.csv", index=False)
+    more = ("--method", "temperature", "-o", tmp_path / "m.hetcal", "--overwrite")
+    for label, positive, noted in (("sex", "m", True), ("outcome", "default", False)):
+        words = ("--label", label, "--proba", "p_default", "--positive", positive)
+        assert call("fit", tmp_path / "t.csv", *words, *more) == 0
+        said = " ".join(capsys.readouterr().err.split())
+        question = "not rank the labels in 'sex' better than chance (AUC 0."
+        assert (question in said) == noted
+
+
 @pytest.mark.parametrize("more", [(), ("--max-rows", "40")], ids=["whole", "drawn"])
 def test_fractions_in_place_of_percentages_are_refused(call, loans, tmp_path, capsys, more):
     one = ("--label", "outcome", "--proba", "p_default", "--positive", "default", "--percent")

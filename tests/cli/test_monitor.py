@@ -84,8 +84,8 @@ def test_labels_that_come_later_count_no_rows(call, folder, tables, loans, capsy
     later.drop(columns="outcome").to_csv(tables / "rows.csv", index=False)
     later.to_csv(tables / "labels.csv", index=False)
     words = ("--history", past, "--json")
-    told = []
-    for table, more in (("rows", ()), ("labels", ["--labels-only"]), ("labels", ["--labels-only"])):
+    told, late = [], ["--labels-only"]
+    for table, more in (("rows", ()), ("labels", late), ("labels", [*late, "--again"])):
         assert call("monitor", model, tables / f"{table}.csv", *words, *more) == 0
         told.append(json.loads(capsys.readouterr().out))
     assert [facts["seen"] for facts in told] == [150, 150, 150]
@@ -93,12 +93,31 @@ def test_labels_that_come_later_count_no_rows(call, folder, tables, loans, capsy
     twice = [[note for note in facts["notes"] if "count twice" in note] for facts in told]
     assert [len(notes) for notes in twice] == [0, 0, 1]
     assert f"holds labels that {past} has counted before" in twice[2][0]
+    more = [[note for note in facts["notes"] if "labels for 150 items" in note] for facts in told]
+    assert [len(notes) for notes in more] == [0, 0, 1]
     assert call("monitor", model, tables / "rows.csv", *words) == 0
     assert "rows.csv holds rows that" in " ".join(capsys.readouterr().out.split())
     assert call("monitor", model, tables / "rows.csv", "--labels-only") == 2
     assert "--labels-only needs the column 'outcome'" in capsys.readouterr().err
     assert call("monitor", model, tables / "labels.csv", "--labels-only") == 0
-    assert "150 labels now, 0 items in all" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "150 labels now, 0 items in all" in shown.out
+    assert "150 labels for 0 items counted" in " ".join(shown.err.split())
+    (row,) = (line for line in shown.out.splitlines() if "all items" in line)
+    assert " 150 " in row
+
+
+def test_labels_are_counted_a_second_time_only_on_request(call, folder, tables, loans, capsys):
+    past = tables / "h.hetcal"
+    loans.drop(columns="opened").to_csv(tables / "labels.csv", index=False)
+    ask = ("monitor", folder / "swc.hetcal", tables / "labels.csv", "--history", past)
+    assert call(*ask) == 0  # rows and labels
+    before = past.read_bytes()
+    assert call(*ask, "--labels-only") == 2
+    assert "Pass the rows whose labels are new, or --again" in capsys.readouterr().err
+    assert past.read_bytes() == before
+    assert call(*ask, "--again") == 2
+    assert "--again is for --labels-only" in capsys.readouterr().err
 
 
 def test_a_table_without_rows_counts_nothing(call, folder, tables, capsys):

@@ -558,3 +558,25 @@ def test_a_later_label_that_could_be_either_class_is_refused():
         roles.labels(pd.DataFrame({"outcome": ["YES"]}))
     clear = read(loans(classes=("no", "yes"))).roles
     assert clear.labels(pd.DataFrame({"outcome": ["YES", " No"]}))[0].tolist() == ["yes", "no"]
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "parquet"])
+def test_a_named_column_of_vectors_is_a_feature_per_component(tmp_path, container):
+    table = loans()
+    table["text"] = [[age / 70, 1.0] for age in table["age"]]
+    given = pl.from_pandas(table) if container == "polars" else table
+    if container == "parquet":
+        table.to_parquet(tmp_path / "t.parquet")
+        given = read_table(tmp_path / "t.parquet")
+    labelled = read(given, features="region,text")
+    assert list(labelled.X.columns) == ["region", "text[0]", "text[1]"]
+    np.testing.assert_allclose(labelled.X["text[0]"], table["age"] / 70)
+    roles = TableRoles.from_dict(json.loads(json.dumps(labelled.roles.to_dict())))
+    pd.testing.assert_frame_equal(roles.items(given).X, labelled.X)
+    with pytest.raises(InputError, match="vectors of 3 numbers.*fitted with 2"):
+        roles.items(table.assign(text=[[1.0, 2.0, 3.0]] * N))
+    with pytest.raises(InputError, match="holds lists that are not of numbers|holds no vectors"):
+        read(table.assign(text=[["a", "b"]] * N), features="text")
+    unnamed = read(given)
+    assert "text" in unnamed.left_out
+    assert "Name a column in --features" in unnamed.notes[0]

@@ -24,6 +24,8 @@ _HARDLY = 0.1
 # ... and all of it is further from one half than chance makes the best of all orders, by so many
 # standard errors: with two classes z > 3.3, which one of 2000 models without any knowledge has.
 _BEYOND_CHANCE = 3.0
+# A model may know nothing if its AUC is less than so many standard errors above one half.
+_CHANCE = 1.96
 # Fewer items tell nothing about a model: so many of the classes that move, or of their others.
 _FEWEST = 20
 # Looked at; of more, rows at equal distances, but still so many for each class.
@@ -67,11 +69,8 @@ def find_column_order(
     >>> find_column_order(codes, P[:, ::-1])
     ColumnOrder(class_of=array([1, 0]), auc=0.0, right=0.0, right_then=1.0)
     """
-    n, K = P.shape
-    rows = slice(None, None, max(1, n // max(_CELLS // K, _ROWS_PER_CLASS * K)))
-    codes, P = codes[rows], P[rows]
-    weight = np.ones(codes.shape[0]) if weight is None else weight[rows] / weight.max()
-    groups = np.arange(codes.shape[0]) if groups is None else groups[rows]
+    K = P.shape[1]
+    codes, P, weight, groups = _looked_at(codes, P, weight, groups)
     aucs, errors, sizes = _aucs(codes, P, weight, groups)
     z = (aucs - 0.5) / errors[:, None]
     _, column = scipy.optimize.linear_sum_assignment(z, maximize=True)
@@ -91,6 +90,44 @@ def find_column_order(
         float(np.average(top == codes, weights=weight)),
         float(np.average(class_of[top] == codes, weights=weight)),
     )
+
+
+def auc_of_chance(
+    codes: Rows, P: Matrix, weight: Matrix | None = None, groups: Rows | None = None
+) -> float | None:
+    """Return the mean AUC of the classes with their columns, unless it is better than chance.
+
+    Classes count by how many items say something about them. A handful of items say nothing.
+
+    Examples
+    --------
+    >>> codes = np.arange(200) % 2
+    >>> P = np.column_stack([np.arange(200), np.arange(200)[::-1]]) / 199
+    >>> round(auc_of_chance(codes, P), 3)
+    0.495
+    >>> auc_of_chance(np.arange(200) // 100, P[:, ::-1]) is None
+    True
+    """
+    aucs, errors, sizes = _aucs(*_looked_at(codes, P, weight, groups))
+    known = np.isfinite(errors)
+    if sizes[known].max(initial=0) < _FEWEST:
+        return None
+    # As if the errors of all classes were one and the same, which those of two classes are.
+    auc = float(np.average(aucs.diagonal()[known], weights=sizes[known]))
+    error = float(np.average(errors[known], weights=sizes[known]))
+    return auc if auc - 0.5 < _CHANCE * error else None
+
+
+def _looked_at(
+    codes: Rows, P: Matrix, weight: Matrix | None, groups: Rows | None
+) -> tuple[Rows, Matrix, Matrix, Rows]:
+    """Return the rows that are looked at, with weights of at most 1 and groups."""
+    n, K = P.shape
+    rows = slice(None, None, max(1, n // max(_CELLS // K, _ROWS_PER_CLASS * K)))
+    codes = codes[rows]
+    weight = np.ones(codes.shape[0]) if weight is None else weight[rows] / weight.max()
+    groups = np.arange(codes.shape[0]) if groups is None else groups[rows]
+    return codes, P[rows], weight, groups
 
 
 def warn_column_order(

@@ -239,7 +239,7 @@ class _Fitted:
         labelled, record = self.labelled, self.record
         classes = [str(name) for name in labelled.classes.tolist()]
         shown = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
-        n_features = len(labelled.roles.features) if record["method"] in _LOCAL else None
+        n_features = None if labelled.X is None else labelled.X.shape[1]
         kept = record["preserve"] is not None
         lines = [
             f"{inputs.counted(labelled, n_features)}, {len(classes)} classes ({shown})",

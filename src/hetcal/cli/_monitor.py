@@ -114,6 +114,12 @@ def monitor(
             "--labels-only", "The rows were counted before; now their labels are known too."
         ),
     ] = False,
+    again: Annotated[
+        bool,
+        options.flag(
+            "--again", "With --labels-only: also a table whose labels FILE has counted before."
+        ),
+    ] = False,
     expected: options.Expected = False,
     leave_missing: Annotated[
         bool,
@@ -167,6 +173,8 @@ def monitor(
         raise InputError("Pass --json or --metrics, not both.")
     if labels_only and expected:
         raise InputError("Pass --labels-only or --expected, not both: labels need no forecast.")
+    if again and not labels_only:
+        raise InputError("--again is for --labels-only. Add it, or leave --again out.")
     if html is not None:
         from hetcal.tables.writing import check_page_target
 
@@ -213,7 +221,8 @@ def monitor(
             if html is not None or watched.keeps_alarm:
                 changes = changes_since(watcher, watched, reference, notes)
             if history is not None:
-                notes += recorded(watcher, history, loaded, table, watched)
+                insist = again or not labels_only
+                notes += recorded(watcher, history, loaded, table, watched, insist=insist)
         performance = None
         if expectation is not None and watched.expected is not None:
             performance = expectation.performance(watched.expected, 0.95, watcher.rate)
@@ -321,7 +330,7 @@ def _show_alarms(console: Any, facts: dict[str, Any]) -> None:
 
 
 def _show_groups(console: Any, facts: dict[str, Any]) -> None:
-    rows = [row for row in facts["groups"] if row["seen"]]
+    rows = [row for row in facts["groups"] if row["seen"] or row["labels"]]
     rows.sort(key=lambda row: (row["kind"] != "all", -row["log10_evidence"]))
     columns = "who", "items", "flagged", "evidence", "labels", "accuracy z", "evidence in labels"
     table = numbers_table(*columns)

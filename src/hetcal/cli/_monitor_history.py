@@ -86,9 +86,19 @@ def _check_reference(
 
 
 def recorded(
-    watcher: SupportMonitor, history: Path, loaded: LoadedModel, table: str, watched: Watched
+    watcher: SupportMonitor,
+    history: Path,
+    loaded: LoadedModel,
+    table: str,
+    watched: Watched,
+    *,
+    insist: bool,
 ) -> list[str]:
-    """Write the history, and say whether these rows were counted in it before."""
+    """Write the history, and say whether these rows were counted in it before.
+
+    Nothing is written of a second time unless it is insisted on, which rows without
+    ``--labels-only`` do: a stream may repeat itself, but a label becomes known once.
+    """
     past = describe(history)["metadata"] if history.is_file() else {}
     known, again = {}, []
     for kind, counted in (("rows", watched.n_rows), ("labels", watched.n_labels)):
@@ -96,8 +106,11 @@ def recorded(
         digests = stored if isinstance(stored, list) else []
         again += [kind] if counted and watched.digest in digests else []
         known[f"counted_{kind}"] = [*digests, *([watched.digest] if counted else [])][-_MOST_KNOWN:]
+    seen = f"{table} holds {' and '.join(again)} that {history} has counted before"
+    if again and not insist:
+        raise InputError(
+            f"{seen}. Nothing was written. Pass the rows whose labels are new, or --again to count "
+            "them twice."
+        )
     save(watcher, history, metadata={"table": loaded.roles.to_dict()} | known)
-    if not again:
-        return []
-    what = " and ".join(again)
-    return [f"{table} holds {what} that {history} has counted before; they count twice now."]
+    return [f"{seen}; they count twice now."] if again else []

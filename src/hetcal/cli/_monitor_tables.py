@@ -87,6 +87,7 @@ def watch(
                     expected = sums if expected is None else expected + sums
             say(f"Watching {table}: {n_read:,} rows", source.done())
     notes = unknown.notes(roles) + _notes_on_order(watcher, apart)
+    notes += _more_labels_than_items(watcher, table) if labels_only else []
     groups = _added(before, watcher.groups())
     keeps = _keeps_alarm(watcher, groups[0])
     return Watched(
@@ -166,6 +167,18 @@ def _notes_on_order(watcher: SupportMonitor, apart: int) -> list[str]:
     return [
         f"Rows less than {apart:,} apart are alike. Where that is usual for this stream, the alarm "
         f"may be due to it: begin another file with --dependence {apart}."
+    ]
+
+
+def _more_labels_than_items(watcher: SupportMonitor, table: str) -> list[str]:
+    """Say that labels came without their rows, where there are too many of them."""
+    facts = watcher.summary()
+    n_labels, n_items = facts["labels"]["n"], facts["seen"]
+    if n_labels <= n_items:
+        return []
+    return [
+        f"{n_labels:,} labels for {n_items:,} items counted: --labels-only is for rows that were "
+        f"counted before. Where those of {table} were not, pass it without --labels-only."
     ]
 
 

@@ -20,19 +20,36 @@ _INSIST = "if it is right as it stands, pass --accept-order (accept_order=True)"
 
 
 def check_order(labelled: LabelledTable, *, accept: bool) -> None:
-    """Raise where the labels clearly go with other columns than their own, or note it."""
-    from hetcal._validation.column_order import find_column_order  # which loads scikit-learn
+    """Raise where the labels clearly go with other columns than their own, or note it.
+
+    Where they go with no column at all, that is noted too: it may be a wrong column of labels.
+    """
+    from hetcal._validation.column_order import (  # which loads scikit-learn
+        auc_of_chance,
+        find_column_order,
+    )
 
     codes = np.argmax(labelled.y[:, None] == labelled.classes[None, :], axis=1)
     groups = None
     if labelled.groups is not None:
         groups = np.unique(labelled.groups, return_inverse=True)[1]
-    found = find_column_order(codes, labelled.proba, labelled.weight, groups)
+    given = codes, labelled.proba, labelled.weight, groups
+    found = find_column_order(*given)
     if found is None:
+        auc = auc_of_chance(*given)
+        labelled.notes.extend([] if auc is None else [_no_knowledge(labelled, auc)])
         return
     if not accept:
         raise InputError(f"{_seen(labelled, found)} {_question(labelled, found)}; {_INSIST}.")
     labelled.notes.append(f"{_seen(labelled, found)} It was accepted so (--accept-order).")
+
+
+def _no_knowledge(labelled: LabelledTable, auc: float) -> str:
+    columns = labelled.roles.output
+    return (
+        f"{listed(columns, 5)} {'do' if len(columns) > 1 else 'does'} not rank the labels in "
+        f"{labelled.roles.label!r} better than chance (AUC {auc:.2f}). Is it the right column?"
+    )
 
 
 def _seen(labelled: LabelledTable, found: ColumnOrder) -> str:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
 from hetcal.tables.exclusions import why_excluded
-from hetcal.tables.kinds import as_feature, kind_of, refuse_infinite
+from hetcal.tables.kinds import as_components, as_feature, kind_of, refuse_infinite
 from hetcal.tables.selection import listed, named_exactly, select_columns
 
 _USABLE = ("number", "boolean", "text")
-_UNUSABLE = ("a date", "lists or records", "empty")
+_UNUSABLE = ("a date", "empty")
 _MOST_LEVELS = 100
 # A column with so few values that goes with the label without exception is suspicious.
 _FEW_VALUES = 20
@@ -74,7 +74,7 @@ def read_features(
     chosen = select_columns(names, wanted, "features") if wanted is not None else names
     insisted = named_exactly(names, wanted)
     result = TableFeatures(None)
-    columns = {}
+    columns: dict[str, pd.Series] = {}
     for name in chosen:
         if name in insisted & taken:
             raise InputError(
@@ -84,6 +84,13 @@ def read_features(
         if name in taken | dropped:
             continue
         kind = kind_of(frame[name])
+        if kind == "nested" and name in insisted:
+            parts = as_components(frame[name])
+            for part, numbers in parts.items():
+                refuse_infinite(numbers, part, of=" of those with a label and a probability")
+            result.kinds[name], result.levels[name] = "vector", list(parts)
+            columns |= parts
+            continue
         values = as_feature(frame[name], kind) if kind in _USABLE else pd.Series(dtype=float)
         reason = why_excluded(name, values, kind)
         if reason is not None and not (name in insisted and kind in _USABLE):

@@ -1,8 +1,8 @@
 """What a column holds, and its values in the one form that calibrators get to see.
 
 The kinds: ``number``, ``boolean`` (as 0 and 1), ``text`` (levels), ``date``, ``nested`` and
-``empty``. A table that comes later is read by the kinds of the table that was fitted on, whatever
-format it comes in.
+``empty``; a nested column that is used as a feature is a ``vector``. A table that comes later is
+read by the kinds of the table that was fitted on, whatever format it comes in.
 """
 
 from __future__ import annotations
@@ -95,6 +95,27 @@ def as_feature(series: nw.Series, kind: str, *, first_row: int | None = None) ->
     if first_row is not None:
         refuse_infinite(numbers, str(series.name), first_row)
     return numbers
+
+
+def as_components(series: nw.Series, *, first_row: int | None = None) -> dict[str, pd.Series]:
+    """Return a column of vectors as columns of numbers, one per component.
+
+    With ``first_row``, the number of the first row, an infinite number is an error.
+    """
+    from hetcal._validation.vectors import spread_vectors  # which loads scikit-learn
+
+    try:
+        spread = as_table(spread_vectors(series.to_frame().to_native()))
+    except TypeError as error:
+        raise InputError(str(error)) from error
+    if spread is None or spread.columns == [series.name]:
+        raise InputError(
+            f"Column {series.name!r} holds no vectors: expected lists of numbers, all of one "
+            "length. Leave it out, or turn it into numbers."
+        )
+    return {
+        name: as_feature(spread[name], "number", first_row=first_row) for name in spread.columns
+    }
 
 
 def refuse_infinite(values: pd.Series, name: str, first_row: int = 1, of: str = "") -> None:

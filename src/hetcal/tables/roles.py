@@ -15,7 +15,7 @@ from hetcal._exceptions import InputError
 from hetcal._validation.text import as_text
 from hetcal.tables.class_columns import class_finder
 from hetcal.tables.confidence import of_second_class, right_or_wrong
-from hetcal.tables.kinds import as_feature, as_labels, as_table
+from hetcal.tables.kinds import as_components, as_feature, as_labels, as_table
 from hetcal.tables.output_columns import both_classes, missing_rows, read_output, row_numbers
 from hetcal.tables.selection import did_you_mean, listed
 
@@ -70,9 +70,9 @@ class TableRoles:
     below_one : float
         Share of these percentages that are at most 1; 0 without percentages.
     features : dict
-        From the name of each feature to its kind: "number", "boolean" or "text".
+        From the name of each feature to its kind: "number", "boolean", "text" or "vector".
     levels : dict
-        From the name of each text feature to the levels seen.
+        From the name of each text feature to the levels seen, of each vector to its components.
     groups : tuple of str
         The columns that name a group together; empty without groups.
     weight : str or None
@@ -227,13 +227,28 @@ class TableRoles:
         unknown = np.zeros(frame.shape[0], dtype=bool)
         if not self.features:
             return None, unknown
-        columns = {}
+        columns: dict[str, pd.Series] = {}
         for name, kind in self.features.items():
+            if kind == "vector":
+                columns |= self._components(frame[name], first_row)
+                continue
             columns[name] = as_feature(frame[name], kind, first_row=first_row)
             if kind == "text":
                 values = columns[name]
                 unknown |= (values.notna() & ~values.isin(self.levels.get(name, []))).to_numpy()
         return pd.DataFrame(columns), unknown
+
+    def _components(self, vectors: nw.Series, first_row: int) -> dict[str, pd.Series]:
+        expected = self.levels[str(vectors.name)]
+        if vectors.is_null().all():
+            return {part: pd.Series(np.full(len(vectors), np.nan)) for part in expected}
+        parts = as_components(vectors, first_row=first_row)
+        if list(parts) != expected:
+            raise InputError(
+                f"Column {vectors.name!r} holds vectors of {len(parts)} numbers; the calibrator "
+                f"was fitted with {len(expected)}. Compute them as for its table."
+            )
+        return parts
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise where columns of the features or of the output are missing."""
