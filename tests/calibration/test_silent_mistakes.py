@@ -89,11 +89,20 @@ def test_the_same_rows_in_another_order(data):
     calibrator.fit(X.reset_index(drop=True), shuffled, y_proba=P)  # a numbered index says nothing
 
 
-@pytest.mark.parametrize("moved", ["y", "y_proba", "groups", "sample_weight"])
 @pytest.mark.parametrize("start", [0, 7])
-def test_rows_of_any_argument_in_another_order(data, moved, start):
+def test_numbers_from_zero_on_may_be_those_of_an_array(data, start):
     X, y, P = data
-    index = pd.RangeIndex(start, start + N)
+    shuffled = pd.Series(y, index=range(start, start + N)).sample(frac=1, random_state=0)
+    X = pd.DataFrame(X, index=pd.RangeIndex(start, start + N))
+    warned = pytest.warns(UserWarning, match="another order, by their index")
+    with warned if start == 0 else pytest.raises(ValueError, match="another order"):
+        get_calibrator("swc").fit(X, shuffled, y_proba=P)
+
+
+@pytest.mark.parametrize("moved", ["y", "y_proba", "groups", "sample_weight"])
+def test_rows_of_any_argument_in_another_order(data, moved):
+    X, y, P = data
+    index = pd.RangeIndex(7, 7 + N)
     X = pd.DataFrame(X, index=index)
     given = {
         "y": pd.Series(y, index=index),

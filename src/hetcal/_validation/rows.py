@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import combinations
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._exceptions import levels_to_caller
 from hetcal._validation.containers import (
     as_array,
     as_float_array,
@@ -53,11 +55,14 @@ def check_same_rows(**named: Any) -> int:
 def check_same_order(**named: Any) -> None:
     """Raise when pandas objects hold the same rows, by their index, in another order.
 
-    Indexes are not aligned, as in scikit-learn: the first row belongs to the first label.
+    Indexes are not aligned, as in scikit-learn: the first row belongs to the first label. Numbers
+    from 0 on may be those of a table that was made from an array, so that there a warning must do.
 
     Examples
     --------
-    >>> check_same_order(X=pd.DataFrame({"age": [31, 58]}), y=pd.Series([0, 1], index=[1, 0]))
+    >>> check_same_order(
+    ...     X=pd.DataFrame({"age": [31, 58]}, index=[7, 8]), y=pd.Series([0, 1], index=[8, 7])
+    ... )
     Traceback (most recent call last):
     ...
     ValueError: X and y hold the same rows in another order, by their index. Align them, e.g. ...
@@ -65,11 +70,14 @@ def check_same_order(**named: Any) -> None:
     indexed = [(name, data.index) for name, data in named.items() if _has_index(name, data)]
     for (first, expected), (name, index) in combinations(indexed, 2):
         if _in_other_order(expected, index):
-            raise ValueError(
+            text = (
                 f"{first} and {name} hold the same rows in another order, by their index. Align "
                 f"them, e.g. {name}.loc[{first}.index]; if their order is right, pass both with "
                 ".reset_index(drop=True)."
             )
+            if not (_numbered(expected) or _numbered(index)):
+                raise ValueError(text)
+            warnings.warn(text, UserWarning, stacklevel=levels_to_caller())
 
 
 def _has_index(name: str, data: Any) -> bool:
@@ -77,6 +85,10 @@ def _has_index(name: str, data: Any) -> bool:
     # A table of predictions is often made from an array: then its numbers say nothing.
     says_nothing = isinstance(index, pd.RangeIndex) and name not in _GIVEN_WITH_THE_ITEMS
     return isinstance(index, pd.Index) and not says_nothing
+
+
+def _numbered(index: pd.Index) -> bool:
+    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
 
 
 def _in_other_order(one: pd.Index, other: pd.Index) -> bool:
