@@ -575,7 +575,7 @@ def test_a_named_column_of_vectors_is_a_feature_per_component(tmp_path, containe
     pd.testing.assert_frame_equal(roles.items(given).X, labelled.X)
     with pytest.raises(InputError, match="vectors of 3 numbers.*fitted with 2"):
         roles.items(table.assign(text=[[1.0, 2.0, 3.0]] * N))
-    with pytest.raises(InputError, match="holds lists that are not of numbers|holds no vectors"):
+    with pytest.raises(InputError, match="must hold lists of numbers only|holds no vectors"):
         read(table.assign(text=[["a", "b"]] * N), features="text")
     unnamed = read(given)
     assert "text" in unnamed.left_out

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import type_of_target
 
 from hetcal._validation.containers import as_vector
 from hetcal._validation.text import short_list
@@ -76,6 +75,8 @@ def _as_labels(y: Any, name: str) -> NDArray:
             raise ValueError(f"{name} holds infinity (Input contains NaN or infinity). Fix it.")
         fractions = labels[labels != np.floor(labels)]
         if fractions.size:
+            from sklearn.utils.multiclass import type_of_target  # commands start without it
+
             raise ValueError(
                 f"Unknown label type: {type_of_target(labels)}. {name} holds numbers such as "
                 f"{fractions.tolist()[0]!r}; class labels are expected. If these "
