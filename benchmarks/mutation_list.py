@@ -837,14 +837,14 @@ _DATA = [
     ),
     _bug(
         "columns: rows without weight count",
-        "find_column_order",
+        "_looked_at",
         "weight[rows] / weight.max()",
         "np.ones(codes.shape[0])",
         "test_rows_without_weight_do_not_count",
     ),
     _bug(
         "columns: enormous weights",
-        "find_column_order",
+        "_looked_at",
         "weight[rows] / weight.max()",
         "weight[rows]",
         "test_the_scale_of_weights_does_not_matter_for_the_order",
