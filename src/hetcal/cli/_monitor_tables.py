@@ -16,7 +16,7 @@ from hetcal._exceptions import InputError
 from hetcal._validation.text import as_text, is_missing
 from hetcal.cli._reference_items import ReferenceTables, texts_of
 from hetcal.monitor.dependence import suggest_dependence
-from hetcal.tables.reading import open_table
+from hetcal.tables.reading import BATCH_ROWS, open_table
 from hetcal.tables.selection import listed
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from hetcal.monitor.expected import Expectation, ExpectedSums
     from hetcal.tables.roles import TableRoles
 
-_BATCH_ROWS = 50_000
 _NEWEST = 2000
 #: For an autocorrelation to say something, and how far it reaches by chance almost never.
 _ENOUGH_ROWS, _MUCH_ALIKE = 200, 3
@@ -58,7 +57,7 @@ def watch(
                 f"--labels-only needs the column {roles.label!r} of the labels. The table has "
                 f"{listed(list(source.names))}."
             )
-        for batch in source.batches(_BATCH_ROWS):
+        for batch in source.batches(BATCH_ROWS):
             items = roles.items(batch, first_row=n_read + 1, leave_missing=leave_missing)
             rows = items.known
             n_read += len(rows)

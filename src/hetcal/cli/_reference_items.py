@@ -18,7 +18,7 @@ from hetcal.tables.groups import group_names
 from hetcal.tables.kinds import as_labels, as_table
 from hetcal.tables.later_rows import read_later
 from hetcal.tables.output_columns import missing_rows
-from hetcal.tables.reading import open_table, whole_table
+from hetcal.tables.reading import BATCH_ROWS, open_table, whole_table
 from hetcal.tables.sampling import RowSampler
 from hetcal.tables.selection import listed
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
     from hetcal.cli._options import Reading
 
-_BATCH_ROWS = 50_000
 _NO_LIMIT = 1 << 60
 
 
@@ -175,7 +174,7 @@ def _usable_rows(
     needed |= {name for name in (by, roles.predicted) if name is not None}
     with open_table(source, **vars(reading)) as reader:
         columns = [name for name in reader.names if name in needed]
-        for batch in reader.batches(_BATCH_ROWS, columns):
+        for batch in reader.batches(BATCH_ROWS, columns):
             usable = ~_without_output(batch, loaded, sampler.n_rows + 1)
             if not held_out:
                 labels = roles.class_labels(batch)[1]
