@@ -202,7 +202,9 @@ def _scored(model: LoadedModel, new: LaterRows, learned: _Learned) -> Refreshed:
         sample_weight=None if new.weight is None else new.weight[rows],
         groups=None if new.groups is None else new.groups[rows],
     )
-    warn_column_order(scored.codes, P, scored.classes, name=kind, groups=scored.groups)
+    warn_column_order(
+        scored.codes, P, scored.classes, name=kind, weight=scored.weight, groups=scored.groups
+    )
     before = model.calibrator.predict_proba(X, **{kind: new.output[rows]})
     losses = [brier_losses(Q, scored.codes) for Q in (P, before, learned.proba)]
     means: list[float] = [float(np.average(loss, weights=scored.weight)) for loss in losses]

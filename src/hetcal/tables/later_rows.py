@@ -101,8 +101,13 @@ def read_later(
     frame: Any = as_table(table)
     _check_present(frame.columns, [name for name in (time, roles.weight, by) if name])
     _check_present(frame.columns, roles.groups)
+    first_row = n_read - frame.shape[0] + 1
     items = roles.items(
-        frame, leave_missing=drop_missing, remedy="--drop-missing, which leaves such rows out"
+        frame,
+        first_row=first_row,
+        begins=True,
+        leave_missing=drop_missing,
+        remedy="--drop-missing, which leaves such rows out",
     )
     y, labelled = _labels(roles, frame)
     notes = _said(n_read, frame.shape[0], max_rows)
@@ -112,18 +117,19 @@ def read_later(
     if time is not None:
         times = values_of(frame[time])
         known = np.array([not is_missing(value) for value in times.tolist()], dtype=bool)
-        _refuse_no_time(time, times, known, n_read - len(times) + 1)
+        _refuse_no_time(time, times, known, first_row)
         _note_absent(notes, known, "time")
         usable &= known
     if roles.weight is not None:
-        weight = check_sample_weight(as_numbers(frame[roles.weight]), frame.shape[0])
+        numbers = as_numbers(frame[roles.weight], first_row=first_row)
+        weight = check_sample_weight(numbers, frame.shape[0])
         usable &= ~(weight == 0)  # as if it were not there
     rows = np.flatnonzero(usable)
     if len(rows) == 0:
         raise InputError(f"{source} has no row with a label and a probability to learn from.")
     groups = None
     if roles.groups:
-        refuse_no_group(frame.filter(usable.tolist()), roles.groups, rows)
+        refuse_no_group(frame.filter(usable.tolist()), roles.groups, rows + first_row - 1)
         groups = group_names(frame, roles.groups).to_numpy()[rows]
     return LaterRows(
         None if items.X is None else items.X.iloc[rows].reset_index(drop=True),

@@ -30,13 +30,15 @@ def read_output(
     percent: bool = False,
     logits: bool = False,
     first_row: int = 1,
+    begins: bool | None = None,
     later: bool = False,
     below_one: float = 0.0,
 ) -> Matrix:
     """Return the output as it stands, one column per class or one for both; NaN where missing.
 
     Percentages are divided by 100 where ``percent`` says so, and an error otherwise; so are
-    fractions where ``percent`` says that there are none. The first rows of a table decide on that.
+    fractions where ``percent`` says that there are none. The first rows that are read decide on
+    that: ``begins``, by default those of row 1.
     ``later``: the calibrator is there already, and what it was told of its table cannot be changed;
     ``below_one`` is the share of its percentages that were at most 1.
     """
@@ -52,7 +54,8 @@ def read_output(
         _refuse(np.isinf(P), P, columns, first_row, "Clip it, or pass --proba.", "a finite logit")
         return P
     if percent:
-        if first_row == 1 and not signed and _look_like_fractions(P, below_one):
+        begins = first_row == 1 if begins is None else begins
+        if begins and not signed and _look_like_fractions(P, below_one):
             _refuse_fractions(P, columns, later=later)
         P /= 100
     elif _look_like_percentages(P):

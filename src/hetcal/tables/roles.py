@@ -125,6 +125,7 @@ class TableRoles:
         table: Any,
         *,
         first_row: int = 1,
+        begins: bool | None = None,
         leave_missing: bool = False,
         remedy: str = "--leave-missing, which leaves such rows without a result",
     ) -> Items:
@@ -136,6 +137,8 @@ class TableRoles:
             With the columns of the features and of the classifier's output; the cells may be text.
         first_row : int, default=1
             The number of the first row, for errors.
+        begins : bool, optional
+            Whether these are the first rows that are read; by default where ``first_row`` is 1.
         leave_missing : bool, default=False
             Whether rows without a probability are let through (see ``known``) or an error.
         remedy : str, optional
@@ -146,7 +149,7 @@ class TableRoles:
             raise TypeError(f"Expected a table with named columns; got {type(table).__name__}.")
         self.check_columns(frame.columns)
         logits = self.output_kind == "logits"
-        given = self.read_output(frame, first_row=first_row)
+        given = self.read_output(frame, first_row=first_row, begins=begins)
         absent = missing_rows(given)
         if absent.any() and not leave_missing:
             raise InputError(
@@ -181,7 +184,9 @@ class TableRoles:
         values = [self.classes[0] if label is None else label for label in found]
         return np.array(values, dtype=np.array(self.classes).dtype), known
 
-    def read_output(self, frame: nw.DataFrame, *, first_row: int = 1) -> NDArray[np.float64]:
+    def read_output(
+        self, frame: nw.DataFrame, *, first_row: int = 1, begins: bool | None = None
+    ) -> NDArray[np.float64]:
         """Return the output: one column per class, or that of the second; NaN where missing."""
         given = read_output(
             frame,
@@ -189,6 +194,7 @@ class TableRoles:
             percent=self.percent,
             logits=self.output_kind == "logits",
             first_row=first_row,
+            begins=begins,
             later=True,
             below_one=self.below_one,
         )
