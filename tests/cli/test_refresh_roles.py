@@ -75,6 +75,17 @@ def test_rows_of_one_group_make_no_gain_surer(run, tmp_path):
     assert widths[1] == pytest.approx(widths[0], rel=0.5)
 
 
+def test_copies_in_one_group_give_nothing_away_in_a_fit_anew(run, tmp_path):
+    first = weighted(make_loans(60), 1.0)
+    new = weighted(make_loans(30, seed=1), 1.0).iloc[np.repeat(np.arange(30), 9)]
+    after = []
+    for words in (("--groups", "who"), ()):
+        model = fitted(run, tmp_path, *words, "--overwrite", table=first)
+        facts = run("refresh", model, new.assign(who="new " + new["who"]), "--calibration", first)
+        after.append(facts["brier_after"])
+    assert after[0] > 0.3 > 0.2 > after[1]
+
+
 def test_a_half_life_and_a_window_reach_a_fit_anew(run, tmp_path):
     first, new = make_loans(100), make_loans(60, seed=1)
     new["outcome"] = np.where(np.arange(60) % 10, "default", "paid back")

@@ -10,12 +10,13 @@ from scipy.special import expit, softmax
 from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity import HiddenHeterogeneity, heterogeneity_test
 from hetcal.heterogeneity.average_test import average_p_value
-from hetcal.heterogeneity.block_directions import block_directions
+from hetcal.heterogeneity.block_directions import _Search, block_directions
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import fit_global, label_free_spaces, log_odds
 from hetcal.heterogeneity.grouping_loss import FoundPart, found_part, size_along
 from hetcal.heterogeneity.learning import Learning
+from hetcal.heterogeneity.multiplicity import benjamini_hochberg, holm
 from hetcal.heterogeneity.residual_learners import LEARNERS, Task, stacked
 
 N = 120
@@ -253,3 +254,29 @@ def test_means_and_coverage_count_weights():
     at = [[0.8, 0.2], [0.5, 0.5]]
     np.testing.assert_allclose(one.frame(at)["hh"], many.frame(at)["hh"], atol=0.01)
     assert one.hh_mean_ == pytest.approx(many.hh_mean_, abs=0.01)
+
+
+def test_blocks_and_directions_of_a_kind_share_one_level(data, monkeypatch):
+    task, seen = task_of(data), []
+    monkeypatch.setattr(
+        _Search, "best_score", lambda self, block, level: seen.append((block.family, level)) or 0.0
+    )
+    monkeypatch.setattr(_Search, "predict", lambda self, blocks, levels: None)
+    block_directions(task)
+    table = pd.DataFrame(seen, columns=["family", "level"])
+    np.testing.assert_allclose(table.groupby("family")["level"].sum(), 0.01)
+    kinds = pd.Series([direction.kind for direction in task.dictionary.directions])
+    _, parts = _Search(task)._single_directions(0)
+    for number, (_, level) in zip(task.candidates[0], parts[0], strict=True):
+        assert level * (kinds == kinds[number]).sum() == pytest.approx(0.01)
+
+
+def test_adjusted_p_values_are_those_of_a_loop():
+    p = np.random.default_rng(0).random(12) ** 3
+    ranked = np.argsort(p)
+    down, up = np.empty(12), np.empty(12)
+    for place, row in enumerate(ranked):
+        down[row] = min(max(p[r] * (12 - k) for k, r in enumerate(ranked[: place + 1])), 1.0)
+        up[row] = min(min(p[r] * 12 / (place + 1 + k) for k, r in enumerate(ranked[place:])), 1.0)
+    np.testing.assert_allclose(holm(p), down)
+    np.testing.assert_allclose(benjamini_hochberg(p), up)
