@@ -15,8 +15,10 @@ from hetcal.diagnosis.checks import (
     check_unseen_classes,
 )
 from hetcal.diagnosis.dependence import _Forests, find_dependence
-from hetcal.diagnosis.prior_shift import PriorShift
+from hetcal.diagnosis.learning_curves import _learning_chance
+from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
 from hetcal.diagnosis.verdicts import AS_IT_IS, COLLECT_MORE, LEAVE_IT, State, decide
+from hetcal.metrics.scores import brier_losses
 
 
 def items_of(y, P, X=None, **named):
@@ -187,3 +189,43 @@ def test_gains_of_forests_count_weights():
     forests.by_row = np.where(np.arange(len(y)) % 2, 0.0, 0.3)
     found = forests.compare(SimpleNamespace(columns=("event",), numbers=event))
     assert found.gain == pytest.approx(0.2, abs=1e-6)
+
+
+def test_copies_in_one_group_are_one_item_of_a_shift():
+    """Of what labels would show, and of a class that no item has."""
+    y, P, _ = draw(40)
+    new = np.column_stack([P, np.full(40, 0.001)]) / 1.001
+    rows = np.repeat(np.arange(40), 9)
+    once, often = (
+        items_of(
+            y[take],
+            np.column_stack([P[take], np.full(len(take), 0.001)]) / 1.001,
+            classes=[0, 1, 2],
+            groups=take,
+        )
+        for take in (np.arange(40), rows)
+    )
+    one, many = measure_prior_shift(once, new), measure_prior_shift(often, new)
+    assert many.labels_half_width == pytest.approx(one.labels_half_width)
+    assert many.high[2] == one.high[2] == 3 / 40
+
+
+def test_what_was_learned_varies_no_more_for_copies_in_one_group():
+    """The tested items explain as much of the spread of the splits as their rows do."""
+    y, P, rng = draw(60)
+    noise = rng.normal(size=(60, 2))
+
+    def chance(take):
+        items = items_of(y[take], P[take], groups=take)
+        parts = [np.flatnonzero(take % 5 == fold) for fold in range(5)]
+        splits = [(np.flatnonzero(take % 5 != fold), test) for fold, test in enumerate(parts)]
+        given = [brier_losses(items.proba[test], items.codes[test]) for test in parts]
+        curve = []
+        for k in range(2):
+            losses = [g + noise[take[test], k] for g, test in zip(given, parts, strict=True)]
+            out = SimpleNamespace(items=items, splits=splits)
+            out.split_losses = lambda *_, losses=losses: losses
+            curve.append(out)
+        return _learning_chance(curve, "any", "brier")
+
+    np.testing.assert_allclose(chance(np.repeat(np.arange(60), 9)), chance(np.arange(60)))

@@ -241,14 +241,15 @@ def _learning_chance(curve: list[CrossValidated], method: str, metric: str) -> M
     by_size = [out.split_losses(method, metric) for out in curve]
     means, within = [], []
     for number, (_, test) in enumerate(splits):
-        weight = items.weights[test]
-        if np.count_nonzero(weight) < 2:
+        tested = items.take(test)
+        weight = tested.weights
+        if np.unique(tested.units[weight > 0]).size < 2:
             continue
         # What the tested items cost the classifier itself has nothing to do with learning.
-        given = item_losses(items.proba[test], items.codes[test], metric)
+        given = item_losses(tested.proba, tested.codes, metric)
         losses = np.stack([part[number] for part in by_size]) - given
         means.append(losses @ weight / weight.sum())
-        within.append(covariance(losses, weight))
+        within.append(covariance(losses, weight, tested.groups))
     if len(means) < 2:
         return np.zeros((len(curve), len(curve)))
     excess = np.atleast_2d(np.cov(np.array(means), rowvar=False)) - np.mean(within, axis=0)

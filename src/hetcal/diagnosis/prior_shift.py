@@ -176,7 +176,8 @@ def _with_unseen_classes(
     else:
         low[~unseen], high[~unseen] = shift.low, shift.high
         # As many may be there, and none among the calibration items (95 %).
-        low[unseen], high[unseen] = -_LEAST_PRIOR, max(_MATTERS, 3 / items.n_items)
+        n_units = np.unique(items.units).size
+        low[unseen], high[unseen] = -_LEAST_PRIOR, max(_MATTERS, 3 / n_units)
     return replace(shift, old=old, new=new, low=low, high=high)
 
 
@@ -220,7 +221,8 @@ def _measured(items: CalibrationSet, new_output: Matrix, random_state: int) -> P
     reach = np.where((low < -found.old) | (high > 1 - found.old), width, 0.0)
     low = np.maximum(np.where(still, np.minimum(low, -reach), low), -found.old)
     high = np.minimum(np.where(still, np.maximum(high, reach), high), 1 - found.old)
-    by_labels = errors * np.sqrt((found.old * (1 - found.old)).max() * (1 / n + 1 / m))
+    widest = (found.old * (1 - found.old)).max()
+    by_labels = errors * np.sqrt(widest * (1 / len(members) + 1 / m))
     return PriorShift(found.old, found.new, low, high, labels_half_width=float(by_labels))
 
 
