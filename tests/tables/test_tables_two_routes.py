@@ -1,0 +1,64 @@
+"""Tables by two routes: in one piece and in batches, as fractions and percentages."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hetcal.batches.additions import Additions
+from hetcal.batches.model import LoadedModel
+from hetcal.metrics import brier_score
+from hetcal.tables.large_tables import draw_labelled
+from hetcal.tables.roles import TableRoles
+
+
+def log(n=300):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, n)
+    happened = np.where(rng.random(n) < p, "yes", "no").astype(object)
+    return pd.DataFrame({"p": p, "outcome": happened, "w": rng.uniform(1, 9, n)})
+
+
+def overall(table, folder, **roles):
+    table.to_csv(folder / "t.csv", index=False)
+    given = {"label": "outcome", "proba": "p", "positive": "yes", "use_features": False}
+    labelled = draw_labelled(folder / "t.csv", max_rows=50, batch_rows=70, **given, **roles)
+    return labelled.drawn["overall"]
+
+
+def test_weights_of_a_large_table_are_those_of_the_rows_that_count(tmp_path):
+    table = log()
+    table.loc[::3, "outcome"] = None
+    known = table.dropna()
+    p = known["p"]
+    expected = brier_score(known["outcome"], p, sample_weight=known["w"], classes=["no", "yes"])
+    assert overall(table, tmp_path, weight="w")["brier"] == pytest.approx(expected)
+
+
+def test_percentages_of_a_large_table_are_divided(tmp_path):
+    table = log()
+    plain = overall(table, tmp_path)
+    percent = overall(table.assign(p=100 * table["p"]), tmp_path, percent=True)
+    for name in ("brier", "log_loss", "accuracy"):
+        assert percent[name] == pytest.approx(plain[name])
+
+
+class Calibrator:
+    """Says of each item what it was told, and where the truth may lie."""
+
+    def predict_proba(self, X, *, y_proba):
+        return np.array(y_proba)
+
+    def predict_interval(self, X, *, y_proba, level):
+        return y_proba - 0.1, y_proba + 0.2
+
+
+def test_rows_without_a_probability_have_no_interval():
+    roles = TableRoles("y", ("p",), "y_proba", ("no", "yes"))
+    model = LoadedModel(Calibrator(), roles, {"fit": {}}, {})
+    adding = Additions(model, columns="q,interval,flags", leave_missing=True)
+    new = adding.to(pd.DataFrame({"p": [0.3, None, 0.6]}))
+    np.testing.assert_allclose(new["q_yes"], [0.3, np.nan, 0.6])
+    np.testing.assert_allclose(new["q_yes_low"], [0.2, np.nan, 0.5])
+    np.testing.assert_allclose(new["q_yes_high"], [0.5, np.nan, 0.8])
+    np.testing.assert_allclose(new["q_no_low"], [0.6, np.nan, 0.3])
+    assert new["flags"].tolist() == ["", "no_probability", ""]
