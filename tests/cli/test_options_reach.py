@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import make_loans
 
 import hetcal
+from hetcal.persistence import describe
 from hetcal.tables import read_table
 
 ROLES = ("--label", "outcome", "--proba", "p_*")
@@ -112,6 +113,9 @@ def test_options_of_fit(handed_on, call, folder, tmp_path, capsys):
         assert call(*words, "--method", "temperature", "--seed", seed, "--json") == 0
         after.append(json.loads(capsys.readouterr().out)["brier_after"])
     assert after[0] != after[1]  # other folds
+    for more in ((), ("--forget-features",)):
+        assert call(*words, "--method", "swc", "-q", *more) == 0
+        assert describe(tmp_path / "m.hetcal")["calibrator"]["forget_features"] == bool(more)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
