@@ -119,11 +119,13 @@ def test_options_of_fit(handed_on, call, folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
-def test_the_format_of_what_apply_writes(call, folder, tmp_path, kind):
-    words = ("apply", folder / "global.hetcal", folder / "loans.csv", "-q")
+def test_the_format_and_the_names_of_what_apply_writes(call, folder, tmp_path, kind):
+    words = ("apply", folder / "global.hetcal", folder / "loans.csv", "-q", "--prefix", "r_")
     assert call(*words, "-o", tmp_path / "out", "--out-format", kind) == 0
     read = read_table(tmp_path / "out", format=kind)
     assert len(read) == 150
+    names = read.columns if kind == "csv" else read.column_names
+    assert [name for name in names if name.startswith("r_")] == ["r_paid back", "r_default"]
 
 
 def test_names_in_sql_are_quoted_as_asked(call, folder, capsys):
