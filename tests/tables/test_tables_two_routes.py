@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from hetcal.batches.additions import Additions
@@ -9,6 +10,7 @@ from hetcal.batches.model import LoadedModel
 from hetcal.metrics import brier_score
 from hetcal.tables.large_tables import draw_labelled
 from hetcal.tables.roles import TableRoles
+from hetcal.tables.writing import TableWriter
 
 
 def log(n=300):
@@ -62,3 +64,11 @@ def test_rows_without_a_probability_have_no_interval():
     np.testing.assert_allclose(new["q_yes_high"], [0.5, np.nan, 0.8])
     np.testing.assert_allclose(new["q_no_low"], [0.6, np.nan, 0.3])
     assert new["flags"].tolist() == ["", "no_probability", ""]
+
+
+def test_nothing_is_null_in_a_file_with_types(tmp_path):
+    with TableWriter(tmp_path / "t.parquet") as table:
+        for _ in range(2):
+            table.write({"q": np.array([0.5, np.nan]), "label": np.array(["a", None], object)})
+    read = pq.read_table(tmp_path / "t.parquet")
+    assert [read[name].null_count for name in ("q", "label")] == [2, 2]
