@@ -8,7 +8,9 @@ from sklearn.linear_model import LogisticRegression
 
 import hetcal
 from hetcal import LabelPreserving, LocallyCalibratedClassifier, SimilarityCalibrator
-from hetcal.calibration import get_calibrator, list_calibrators
+from hetcal.calibration import blend, get_calibrator, list_calibrators
+from hetcal.calibration.augment import AugmentedSpace
+from hetcal.data import CalibrationSet
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.similarity import ForestProximity, IsolationProximity, RBFSimilarity
 
@@ -186,3 +188,41 @@ def test_changed_decisions_and_their_price_are_counted_by_weight(data, monkeypat
     assert found[0] == pytest.approx(found[1])
     changed = Q.argmax(axis=1) != P.argmax(axis=1)
     assert found[0][0] == pytest.approx(np.average(changed, weights=weight))
+
+
+def test_maps_of_the_average_are_those_of_weighted_items(data):
+    weight = np.random.default_rng(0).uniform(0.1, 9, 90)
+    items = CalibrationSet.check(
+        None, data.y, y_proba=data.y_proba, sample_weight=weight, caller="test"
+    )
+    Q = blend._fitted(get_calibrator("bcts"), items)._apply_map(items.scores)
+    np.testing.assert_allclose(Q, get_calibrator("bcts").fit_set(items).predict_set(items))
+
+
+def test_more_classes_imagine_twice_as_many_items_without_a_map(monkeypatch):
+    seen, rng = [], np.random.default_rng(0)
+
+    def weights(said, counted):
+        seen.append(counted[-1])
+        return np.full(len(said), 1 / len(said))
+
+    monkeypatch.setattr(blend, "mixture_weights", weights)
+    for K in (2, 3, 5):
+        P = rng.dirichlet(np.ones(K), (4, 60))
+        items = CalibrationSet.check(None, np.arange(60) % K, y_proba=P[0], caller="test")
+        blend.GlobalBlend(prior_items=4.0)._weigh(P, items)
+    assert seen == [4.0, 8.0, 8.0]
+
+
+def test_weight_two_is_the_row_twice_in_the_scale_of_probabilities(data):
+    weight = np.random.default_rng(0).integers(1, 4, 90)
+    rows = np.repeat(np.arange(90), weight)
+    scales = []
+    for take, given in ((np.arange(90), weight.astype(float)), (rows, None)):
+        items = CalibrationSet.check(
+            data.X[take], data.y[take], y_proba=data.y_proba[take], sample_weight=given, caller="t"
+        )
+        space = AugmentedSpace(None, "log-proba-scaled")
+        space.fit_transform(items)
+        scales.append([space.center_, space.spread_])
+    np.testing.assert_allclose(*scales)
