@@ -1133,7 +1133,7 @@ _INSIDE = [
         "_brier_evidence",
         "np.sign(mean) * ",
         "",
-        "test_what_is_worse_is_trusted_less_than_what_is_the_same",
+        "test_a_gain_that_only_one_score_sees_is_doubted",
     ),
     _bug(
         "hybrid: kernel start knows the item",
