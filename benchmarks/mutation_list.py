@@ -1365,6 +1365,34 @@ _DIAGNOSIS = [
         "np.abs(shift.new - shift.old)",
         "test_the_class_that_surely_shifted_is_named",
     ),
+    _bug(
+        "ece: group factor dropped",
+        "of",
+        "factor = np.where(n_groups > 1, n_groups / np.maximum(n_groups - 1, 1), 0.0)",
+        "factor = np.where(n_groups > 1, 1.0, 0.0)",
+        "test_groups_of_one_row_take_off_what_rows_take_off",
+    ),
+    _bug(
+        "by group: smooth noise ignores groups",
+        "_smooth_errors",
+        "if cells.whole.groups is None",
+        "if True",
+        "test_smooth_errors_of_copies_in_one_group_are_as_uncertain_as_those_of_the_rows",
+    ),
+    _bug(
+        "decomposition: reference of all rows",
+        "_check_reference",
+        "Q[items.rows]",
+        "Q[: items.n_items]",
+        "test_rows_of_weight_zero_are_left_out_of_the_reference_too",
+    ),
+    _bug(
+        "data: oracle ignores groups",
+        "oracle_p_value",
+        "if self.groups is None",
+        "if True",
+        "test_copies_in_one_group_make_the_oracle_no_surer",
+    ),
 ]
 
 _OPTIONS = [
