@@ -10,7 +10,7 @@ import hetcal
 from hetcal import LabelPreserving, LocallyCalibratedClassifier, SimilarityCalibrator
 from hetcal.calibration import blend, get_calibrator, list_calibrators
 from hetcal.calibration.augment import AugmentedSpace
-from hetcal.data import CalibrationSet
+from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.similarity import ForestProximity, IsolationProximity, RBFSimilarity
 
@@ -226,3 +226,16 @@ def test_weight_two_is_the_row_twice_in_the_scale_of_probabilities(data):
         space.fit_transform(items)
         scales.append([space.center_, space.spread_])
     np.testing.assert_allclose(*scales)
+
+
+def test_every_part_has_a_say_in_the_ends_of_cross_venn_abers():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 90)
+    y = (rng.random(90) < p).astype(int)
+    part = Folds.make(90, 3, seed=0).number
+    ends = []
+    for flipped in (-1, 0, 1, 2):
+        labels = np.where(part == flipped, 1 - y, y)
+        fitted = hetcal.VennAbersCalibration(n_folds=3).fit(None, labels, y_proba=p)
+        ends.append(np.stack(fitted.predict_venn_abers_pair(y_proba=p)))
+    assert all(not np.allclose(other, ends[0]) for other in ends[1:])
