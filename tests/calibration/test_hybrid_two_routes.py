@@ -110,3 +110,19 @@ def test_caution_reaches_the_recipe():
     )
     assert bold.share_ > careful.share_
     assert bold.trust_ == 1.0 > careful.trust_
+
+
+def test_votes_of_a_group_are_worth_one_vote_in_an_interval(monkeypatch):
+    rows = np.repeat(np.arange(50), 10)
+    hybrid = HybridCalibrator("proximity", n_estimators=5).fit_set(items_of(rows=rows, groups=rows))
+    hybrid.share_, seen = 0.5, []
+
+    def interval(Q, hidden, disagreement, level, effective_size):
+        seen.append(effective_size)
+        return Q, Q
+
+    monkeypatch.setattr("hetcal.calibration.hybrid.calibrator.probability_interval", interval)
+    new = items_of()
+    hybrid.predict_interval(new.X, y_proba=new.proba)
+    votes = hybrid._proximity().effective_size(new.features(), new.scores)
+    np.testing.assert_allclose(seen[0], votes / 10)
