@@ -1393,6 +1393,27 @@ _DIAGNOSIS = [
         "if True",
         "test_copies_in_one_group_make_the_oracle_no_surer",
     ),
+    _bug(
+        "hidden: subgroups ignore the level",
+        "subgroups",
+        "level=level",
+        "level=0.05",
+        "test_options_and_groups_reach_the_search_for_sub_populations",
+    ),
+    _bug(
+        "more data: one error is enough",
+        "gain_of_more_data",
+        "gain > 2 * error",
+        "gain > error",
+        "test_more_data_help_only_where_the_last_doubling_is_sure",
+    ),
+    _bug(
+        "hybrid: votes of a group count each",
+        "_interval",
+        "size *= n_items / len(self.calibration_rows_)",
+        "pass",
+        "test_votes_of_a_group_are_worth_one_vote_in_an_interval",
+    ),
 ]
 
 _OPTIONS = [

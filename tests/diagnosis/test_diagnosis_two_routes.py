@@ -15,6 +15,7 @@ from hetcal.diagnosis.checks import (
     check_unseen_classes,
 )
 from hetcal.diagnosis.dependence import _Forests, find_dependence
+from hetcal.diagnosis.extrapolation import gain_of_more_data
 from hetcal.diagnosis.learning_curves import _learning_chance
 from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
 from hetcal.diagnosis.verdicts import AS_IT_IS, COLLECT_MORE, LEAVE_IT, State, decide
@@ -229,3 +230,15 @@ def test_what_was_learned_varies_no_more_for_copies_in_one_group():
         return _learning_chance(curve, "any", "brier")
 
     np.testing.assert_allclose(chance(np.repeat(np.arange(60), 9)), chance(np.arange(60)))
+
+
+def test_more_data_help_only_where_the_last_doubling_is_sure():
+    """The law may be plain from smaller sizes; the last gain itself is one and a half errors."""
+    sizes = np.array([50, 100, 200, 400, 800])
+    values = 0.2 + 1.5 * sizes**-0.5
+    gain = values[3] - values[4]
+    for errors, verdict in ((1.5, "unclear"), (2.5, "yes")):
+        spread = np.diag([1e-10, 1e-10, 1e-10, *[(gain / errors) ** 2 / 2] * 2])
+        more = gain_of_more_data(sizes, values, spread, n_items=800, method="m", metric="brier")
+        assert more.expected_low > 0
+        assert more.verdict == verdict

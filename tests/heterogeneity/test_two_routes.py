@@ -280,3 +280,19 @@ def test_adjusted_p_values_are_those_of_a_loop():
         up[row] = min(min(p[r] * 12 / (place + 1 + k) for k, r in enumerate(ranked[place:])), 1.0)
     np.testing.assert_allclose(holm(p), down)
     np.testing.assert_allclose(benjamini_hochberg(p), up)
+
+
+def test_options_and_groups_reach_the_search_for_sub_populations(data, monkeypatch):
+    X, y, P = data
+    seen = []
+    monkeypatch.setattr(
+        "hetcal.heterogeneity.estimator.subgroups_of", lambda items, **o: seen.append((items, o))
+    )
+    hidden = HiddenHeterogeneity(learners=[], n_null=0, random_state=3).fit(X, y, y_proba=P)
+    options = {"max_conditions": 2, "max_subgroups": 4, "min_count": 7, "level": 0.3}
+    hidden.subgroups(**options)
+    hidden.subgroups(X, P, y, groups=np.arange(N) // 2, **options)
+    for _, given in seen:
+        assert given == options | {"random_state": 3}
+    assert seen[0][0].groups is None
+    assert len(np.unique(seen[1][0].groups)) == N // 2
