@@ -74,3 +74,9 @@ def test_fractions_are_told_from_percentages_in_the_last_rows_too(tmp_path):
         read(table(), tmp_path, percent)
     found = read(table().assign(p=lambda t: 100 * t["p"].astype(float)), tmp_path, percent)
     np.testing.assert_allclose(found.output[:, 1], table()["p"].astype(float)[40:])
+
+
+@pytest.mark.parametrize("n", [20, 45, 60])
+def test_the_last_rows_are_the_last_however_they_are_read(tmp_path, n):
+    found = read(table(n), tmp_path)
+    np.testing.assert_allclose(found.output[:, 1], table(n)["p"].astype(float)[-20:])
