@@ -19,6 +19,7 @@ from hetcal.heterogeneity.grouping_loss import FoundPart, found_part, size_along
 from hetcal.heterogeneity.limits import least_p, n_groups, nothing_to_test
 from hetcal.heterogeneity.regions import Regions
 from hetcal.heterogeneity.residual_learners import (
+    FAST,
     WITHOUT_TEST,
     Learner,
     Task,
@@ -41,7 +42,10 @@ SHARE_OF_DICTIONARY = 0.8  # of the level; learners share the rest
 # Every pair of folds teaches both ways, which doubles the variance of a linear learner's statistic;
 # of trees, averaged over splits, the standard deviation is 1.1 to 1.3 over the developing nulls.
 _BOTH_WAYS = 1.25
-_REPEATS = ((1000, 8), (3000, 3))
+# Splits by the number of items: those that what is found is averaged over, and those that a p-value
+# is, which should hardly depend on the luck of any. One split moves z by about 0.6.
+_REPEATS = ((1000, 8), (3000, 3), (np.inf, 1))
+_REPEATS_TESTED = ((1000, 32), (2000, 16), (3000, 5), (np.inf, 2))
 _CANDIDATES = 40
 _MOST_CLASSES = 20
 
@@ -63,22 +67,31 @@ class Learning:
         R = self.fit.residuals
         return R[:, 1:] if R.shape[1] == 2 else R
 
-    def learn(self, seed: int) -> tuple[dict[str, float], Matrix]:
+    def learn(self, seed: int, tested: bool = True) -> tuple[dict[str, float], Matrix]:
         """Return each tested learner's p-value, and the learners' directions together."""
-        z: dict[str, list[float]] = {name: [] for name in self.learners}
         local = np.zeros_like(self.residuals)
-        tasks = self._tasks(seed) if self.learners else []
-        for task in tasks:
-            # What p says of a direction is taken off its out-of-fold values, as a whole.
-            found = {
-                name: self.fit.space.residual(learner(task))
-                for name, learner in self.learners.items()
-            }
-            for name, direction in found.items():
-                z[name].append(self._part(direction).z)
-            local += stacked(list(found.values()), task) / len(tasks)
-        tested = {name: values for name, values in z.items() if name not in WITHOUT_TEST}
-        return {name: self._p_value(float(np.mean(v))) for name, v in tested.items()}, local
+        if not self.learners:
+            return {}, local
+        repeats = self._repeats(_REPEATS)
+        z: dict[str, list[float]] = {
+            name: [] for name in self.learners if tested and name not in WITHOUT_TEST
+        }
+        often = [name for name in z if name in FAST]
+        n_splits = self._repeats(_REPEATS_TESTED) if often else repeats
+        for number, task in enumerate(self._tasks(seed, n_splits)):
+            found = self._directions(task, list(self.learners) if number < repeats else often)
+            for name in z.keys() & found.keys():
+                z[name].append(self._part(found[name]).z)
+            if number < repeats:
+                local += stacked(list(found.values()), task) / repeats
+        return {name: self._p_value(float(np.mean(values))) for name, values in z.items()}, local
+
+    def _repeats(self, table: tuple[tuple[float, int], ...]) -> int:
+        return next(times for most, times in table if self.items.n_items <= most)
+
+    def _directions(self, task: Task, names: list[str]) -> dict[str, Matrix]:
+        """Return some learners' out-of-fold directions, less what p says of each as a whole."""
+        return {name: self.fit.space.residual(self.learners[name](task)) for name in names}
 
     def size(self, seed: int, alpha: float) -> tuple[float, float]:
         """Return the lower bound on what is hidden, and the part that was found."""
@@ -94,10 +107,9 @@ class Learning:
         direction = space.residual(block_directions(task))
         return size_along(task.residuals, direction, space.weight, items.groups, alpha)
 
-    def _tasks(self, seed: int) -> list[Task]:
+    def _tasks(self, seed: int, repeats: int) -> list[Task]:
         """Return the same task on several splits: the average depends less on any of them."""
         n = self.items.n_items
-        repeats = next((times for most, times in _REPEATS if n <= most), 1)
         n_folds = _FOLDS if n <= _MANY_ITEMS else _FOLDS_OF_MANY
         splits = [
             Folds.make(n, n_folds, seed=[seed, 2, repeat], groups=self.items.groups)

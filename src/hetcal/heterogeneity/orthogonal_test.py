@@ -127,7 +127,7 @@ def analyse(
 ) -> Analysis:
     """Test, and return what was learned about each item too.
 
-    Without tests, p-values are NaN, and bounds 0; only the gains are computed.
+    Without tests, p-values and the found part are NaN, and bounds 0; only the gains are computed.
     """
     by = columns_asked_for(calibration, by)
     used = learners_asked_for(learners)
@@ -154,9 +154,9 @@ def analyse(
         with_draws=with_tests,
     )
     work = Learning(items, fit, dictionary, odds, scores, used)
-    parts, local = work.learn(seed)
+    parts, local = work.learn(seed, with_tests)
     p = work.combined(scores.p_value, parts) if with_tests else np.nan
-    low, found = work.size(seed, alpha)
+    low, found = work.size(seed, alpha) if with_tests else (0.0, np.nan)
     gains = work.gains(local)
     part, interval = global_part(items, fit)
     test = HeterogeneityTest(

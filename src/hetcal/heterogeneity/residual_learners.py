@@ -32,7 +32,7 @@ _RIDGES = np.array([0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0])  # per item
 _MOST_LEVELS = 30
 _MOST_LINEAR = 400
 _MOST_BOOSTED = 4  # classes that trees are grown for: those with most to explain
-_ROUNDS, _RATE, _MANY_ITEMS = 70, 0.08, 2000
+_RATE, _ROUNDS, _ROUNDS_OF_FEW, _FEW_ITEMS = 0.16, 70, 35, 2000
 _STEPS, _LEAST_Z = 6, 3.0
 _TREES, _LEAST_LEAF = 60, 5
 
@@ -192,8 +192,8 @@ def boosted_directions(task: Task) -> Matrix:
         task.residuals_by_fold[:, :, most],
         task.folds.number,
         weight=task.weight,
-        n_rounds=_ROUNDS,
-        learning_rate=_RATE if len(R) <= _MANY_ITEMS else 2 * _RATE,
+        n_rounds=_ROUNDS_OF_FEW if len(R) <= _FEW_ITEMS else _ROUNDS,
+        learning_rate=_RATE,
     )
     return found
 
@@ -243,6 +243,8 @@ LEARNERS: Mapping[str, Learner] = {
 USUAL = ("linear", "greedy", "boosting")
 #: The dictionary looks for what these find without holding anything out: no test of their own.
 WITHOUT_TEST = ("linear", "greedy")
+#: Fast enough for many splits.
+FAST = ("boosting",)
 
 
 def stacked(directions: list[Matrix], task: Task) -> Matrix:

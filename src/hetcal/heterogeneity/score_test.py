@@ -29,15 +29,15 @@ from hetcal.heterogeneity.functions_of_p import FunctionsOfP, GlobalFit
 
 Floats = NDArray[np.float32]
 
-_FLOPS = 1.5e10  # what the draws may cost
-_FEWEST_DRAWS, _MOST_DRAWS = 499, 1999
+_FLOPS = 2e10  # what the draws may cost
+_FEWEST_DRAWS, _MOST_DRAWS = 499, 2999
 _MOST_CLASSES = 12
 _SIGNS = np.array([-1, 1], dtype=np.float32)
 _BLOCK_CELLS = 1 << 22
 _SMALLEST_LOG_P = -80.0
 _SMALLEST_P = 1e-150  # the square of its inverse is still a number
 _TAIL = 0.1  # share of the draws by which the tail is fitted
-_TAIL_PRIOR = 200  # draws that say: the combination has the tail of a p-value
+_TAIL_PRIOR = 200  # draws, or as many as the tail has: the combination has a p-value's tail
 _WEIGHT_ONE_CLASS, _WEIGHT_TOP = 0.75, 0.25
 
 
@@ -146,11 +146,11 @@ def score_test(
     """
     sums = _accumulate(fit, outcomes, dictionary, groups, rng, with_draws)
     spread = np.sqrt(sums.variance)
-    drawn = sums.drawn / spread[:, :, None].astype(np.float32)
     seen = sums.observed / spread
     p, by_family = np.nan, {}
     if with_draws:
-        every, tails = combined_p_values(dictionary, outcomes, seen[:, :, None], drawn)
+        drawn, lacking = _standardised(sums.drawn, sums.excess)
+        every, tails = combined_p_values(dictionary, outcomes, seen[:, :, None], drawn, lacking)
         p, by_family = float(every[0]), {name: float(values[0]) for name, values in tails.items()}
     return Scores(
         seen,
@@ -164,8 +164,27 @@ def score_test(
     )
 
 
+def _standardised(drawn: Floats, excess: Matrix) -> tuple[Floats, Matrix]:
+    """Return draws with a mean square of one, and what their mean fourth power lacks of the null's.
+
+    Both moments are known; that of the draws has luck, which would grow in the tails.
+    """
+    B = drawn.shape[2]
+    square = np.einsum("mcb,mcb->mc", drawn, drawn) / B
+    known = (square > 0) & np.isfinite(excess)
+    scale = np.where(known, 1 / np.sqrt(np.where(known, square, 1.0)), 0.0)
+    z = drawn * scale[:, :, None].astype(np.float32)
+    squares = z * z
+    fourth = np.einsum("mcb,mcb->mc", squares, squares) / B
+    return z, np.where(known, 3 + excess - fourth, 0.0)
+
+
 def combined_p_values(
-    dictionary: Dictionary, outcomes: Outcomes, seen: NDArray, drawn: NDArray
+    dictionary: Dictionary,
+    outcomes: Outcomes,
+    seen: NDArray,
+    drawn: NDArray,
+    lacking: Matrix | None = None,
 ) -> tuple[Vector, dict[str, Vector]]:
     """Return p-values of S sets of studentised scores, of all families together and of each.
 
@@ -176,12 +195,16 @@ def combined_p_values(
     seen : ndarray of shape (M, C, S)
     drawn : ndarray of shape (M, C, B)
         Scores under the null.
+    lacking : ndarray of shape (M, C), optional
+        What the mean fourth power of the draws lacks of the null's, where that is known.
     """
+    if lacking is None:
+        lacking = np.zeros(drawn.shape[:2])
     families = [
         (
             family.name + words,
             family.weight * share,
-            judge(family.blocks, seen[:, at], drawn[:, at]),
+            judge(family.blocks, seen[:, at], drawn[:, at], lacking[:, at]),
         )
         for words, share, at, judge in _views(outcomes)
         for family in dictionary.families
@@ -220,6 +243,7 @@ class _Sums:
     observed: Matrix  # (M, C)
     drawn: Floats  # (M, C, B)
     variance: Matrix  # (M, C)
+    excess: Matrix  # (M, C): mean fourth power of a studentised score less 3, under the null
     squares: Vector  # (M,)
     coefficients: Floats
 
@@ -236,7 +260,8 @@ def _accumulate(fit, outcomes: Outcomes, dictionary, groups, rng, with_draws: bo
         w = space.weight @ (outcomes.residuals**2 * inflate**2)
         scale = np.maximum(w / (space.weight @ spread), 1e-12)
     coefficients = _coefficients(space, dictionary)
-    observed, variance = np.zeros((M, C)), np.zeros((M, C))
+    observed, variance, fourth = np.zeros((3, M, C))
+    beyond_normal = spread * (1 - 6 * spread)  # fourth cumulant of a label
     drawn = np.zeros((M, C, B), dtype=np.float32)
     left, total = np.zeros(M), np.zeros((2, M))
     for rows in _blocks(n, M + B * fit.proba.shape[1], groups):
@@ -250,12 +275,15 @@ def _accumulate(fit, outcomes: Outcomes, dictionary, groups, rng, with_draws: bo
         observed += free.T @ (w * r)
         if groups is None:
             variance += square.T @ (w**2 * spread[rows].astype(np.float32))
+            fourth += (square**2).T @ (w**4 * beyond_normal[rows].astype(np.float32))
             uniform = rng.random((len(phi), B), dtype=np.float32)
             errors = outcomes.draw(rows, uniform)
             c = w
         else:
             scores = w * r * inflate[rows].astype(np.float32)
-            variance += _group_squares(free, scores, groups[rows])
+            sums = _group_sums(free, scores, groups[rows])
+            variance += (sums**2).sum(axis=0)
+            fourth -= 2 * (sums**4).sum(axis=0)
             first = int(groups[rows.start])
             signs = rng.choice(_SIGNS, (int(groups[rows.stop - 1]) - first + 1, B))
             errors = (scores[:, [k]] * signs[groups[rows] - first] for k in range(C))
@@ -265,7 +293,8 @@ def _accumulate(fit, outcomes: Outcomes, dictionary, groups, rng, with_draws: bo
     known = left > 1e-3 * (total[1] - total[0] ** 2 / n) + 1e-9
     variance = np.where(known[:, None] & (variance > 1e-8), variance, np.inf)
     squares = np.where(known, left, np.inf)
-    return _Sums(observed / np.sqrt(scale), drawn, variance, squares, coefficients)
+    excess = np.where(np.isfinite(variance), fourth / variance**2, np.nan)
+    return _Sums(observed / np.sqrt(scale), drawn, variance, excess, squares, coefficients)
 
 
 def _coefficients(space: FunctionsOfP, dictionary: Dictionary) -> Floats:
@@ -290,13 +319,15 @@ def _blocks(n: int, width: int, groups: Rows | None) -> Iterator[slice]:
         start = end
 
 
-def _group_squares(free: Floats, scores: Floats, groups: Rows) -> Matrix:
+def _group_sums(free: Floats, scores: Floats, groups: Rows) -> NDArray:
+    """Return the score of each group, shape (G, M, C)."""
     starts = np.append(0, np.flatnonzero(np.diff(groups)) + 1)
-    return np.column_stack(
+    return np.stack(
         [
-            (np.add.reduceat(free * scores[:, [k]], starts, axis=0).astype(np.float64) ** 2).sum(0)
+            np.add.reduceat(free * scores[:, [k]], starts, axis=0).astype(np.float64)
             for k in range(scores.shape[1])
-        ]
+        ],
+        axis=2,
     )
 
 
@@ -314,23 +345,29 @@ def _views(outcomes: Outcomes) -> list[tuple[str, float, slice, Callable]]:
 Tails = tuple[Vector, Vector]
 
 
-def _all_outcomes(blocks: NDArray[np.int64], seen: NDArray, drawn: Floats) -> Tails | None:
+def _all_outcomes(
+    blocks: NDArray[np.int64], seen: NDArray, drawn: Floats, lacking: Matrix
+) -> Tails | None:
     """Return log p-values of a family, observed and drawn; squares of all outcomes add up."""
     square_seen, square_drawn = (seen**2).sum(axis=1), (drawn**2).sum(axis=1)
     if len(blocks) > 1:
-        return _largest_block(blocks, square_seen, square_drawn)
+        return _largest_block(blocks, square_seen, square_drawn, lacking.sum(axis=1))
     members = drawn[blocks[0]].reshape(-1, drawn.shape[2])
-    return _sum_of_squares(square_seen[blocks[0]].sum(axis=0), members)
+    lacks = float(lacking[blocks[0]].sum())
+    return _sum_of_squares(square_seen[blocks[0]].sum(axis=0), members, lacks)
 
 
-def _largest_outcome(blocks: NDArray[np.int64], seen: NDArray, drawn: Floats) -> Tails | None:
+def _largest_outcome(
+    blocks: NDArray[np.int64], seen: NDArray, drawn: Floats, lacking: Matrix
+) -> Tails | None:
     """Return the same for the outcome with the largest square."""
     if len(blocks) == 1:
         return None  # a sum over directions, of different outcomes, says nothing
-    return _largest_block(blocks, (seen**2).max(axis=1), (drawn**2).max(axis=1))
+    nothing = np.zeros(len(lacking))  # the law of the largest is not known
+    return _largest_block(blocks, (seen**2).max(axis=1), (drawn**2).max(axis=1), nothing)
 
 
-def _sum_of_squares(seen: Vector, members: Floats) -> Tails | None:
+def _sum_of_squares(seen: Vector, members: Floats, lacks: float) -> Tails | None:
     """Refer sums of squared scores to a gamma distribution.
 
     Its variance comes from the scores' correlations: that is steadier than the variance of the
@@ -347,12 +384,15 @@ def _sum_of_squares(seen: Vector, members: Floats) -> Tails | None:
     products = float(((short @ short.T).astype(np.float64) ** 2).sum())
     between = 2 * (products - (squares.sum(axis=1) ** 2).sum()) / B**2
     between -= 2 * len(members) * (len(members) - 1) / B
-    variance = max(squares.var(axis=1).sum() + between, 1e-3 * total.var()) + 1e-12
+    own = squares.var(axis=1).sum() + lacks
+    variance = max(own + between, 1e-3 * total.var()) + 1e-12
     log_p = _gamma(np.append(seen, total), total.mean(), variance)
     return log_p[: len(seen)], log_p[len(seen) :]
 
 
-def _largest_block(blocks: NDArray[np.int64], seen: Matrix, drawn: Floats) -> Tails | None:
+def _largest_block(
+    blocks: NDArray[np.int64], seen: Matrix, drawn: Floats, lacking: Vector
+) -> Tails | None:
     """Refer the largest block to the tail of one block, times how many count as independent."""
     own, null = _block_sums(blocks, seen), _block_sums(blocks, drawn)
     alive = null.any(axis=1)
@@ -360,8 +400,10 @@ def _largest_block(blocks: NDArray[np.int64], seen: Matrix, drawn: Floats) -> Ta
         return None
     null = null[alive]
     mean = null.mean()
+    variance = float(((null - mean) ** 2).mean())
+    variance = max(variance + float(_block_sums(blocks, lacking)[alive].mean()), variance / 2)
     top = np.append(own[alive].max(axis=0), null.max(axis=0))
-    one = _gamma(top, float(mean), float(((null - mean) ** 2).mean()) + 1e-12)
+    one = _gamma(top, float(mean), variance + 1e-12)
     # -log(1 - p) of the largest of m independent ones is exponential with rate m.
     hazard = -np.log1p(-np.exp(np.minimum(one, -1e-12)))
     S = own.shape[1]
@@ -438,5 +480,6 @@ def tail_p_value(statistic: float, draws: Vector) -> float:
     if statistic <= threshold:
         return float((1 + (draws >= statistic).sum()) / (B + 1))
     excess = float((draws[-n_tail:] - threshold).sum())
-    rate = (n_tail + _TAIL_PRIOR) / (excess + _TAIL_PRIOR)
+    prior = max(n_tail, _TAIL_PRIOR)
+    rate = (n_tail + prior) / (excess + prior)
     return float(n_tail / B * np.exp(-rate * (statistic - threshold)))

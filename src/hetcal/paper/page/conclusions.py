@@ -34,11 +34,24 @@ def heterogeneity(results: pd.DataFrame) -> list[str]:
         "",
     ]
     rows = [
-        [str(name), *(f"{one[column].mean():.3f}" for column in ("hh", "out_of_sample", "local"))]
+        [
+            str(name),
+            f"{one['classifier'].nunique()} x {one.groupby('classifier').size().min()}",
+            *(f"{one[column].mean():.3f}" for column in ("hh", "out_of_sample", "local")),
+        ]
         for name, one in both.groupby("dataset", sort=False)
     ]
     lines += [
-        markdown_table(["data set", "published HH", "out-of-sample HH", "local part"], rows),
+        markdown_table(
+            [
+                "data set",
+                "classifiers x trials",
+                "published HH",
+                "out-of-sample HH",
+                "local part",
+            ],
+            rows,
+        ),
         "",
     ]
     lines += [
