@@ -40,7 +40,7 @@ from hetcal.metrics.gains import Gain
 from hetcal.metrics.levels import LEVELS
 from hetcal.metrics.reliability import reliability_bins
 from hetcal.metrics.scores import brier_losses, log_losses
-from hetcal.metrics.standard_errors import mean_and_error
+from hetcal.metrics.standard_errors import interval_of_mean
 from hetcal.monitor import SupportMonitor
 from hetcal.similarity import ForestProximity
 from interval_coverage import Setting, coverage
@@ -156,9 +156,7 @@ def look_at_scores(name: str, n: int, seed: int) -> Iterator[Outcome]:
         surplus = expected(new.y_proba, new) - of_the_law(expected, name)
         for m, Q in stated.items():
             truth = expected(said[m], new) - surplus
-            yield from within_errors(
-                "score", f"{metric}, {m}", losses(Q, items.codes), truth, items
-            )
+            yield from holds_mean("score", f"{metric}, {m}", losses(Q, items.codes), truth, items)
 
 
 @cache
@@ -191,12 +189,12 @@ def weighted_mean(values: np.ndarray, new: Problem) -> float:
     return float(np.average(values, weights=new.sample_weight))
 
 
-def within_errors(
+def holds_mean(
     key: str, case: str, loss: np.ndarray, truth: float, items: CalibrationSet
 ) -> Iterator[Outcome]:
-    """Look whether a mean is within 1.96 standard errors of the truth."""
-    mean, error = mean_and_error(loss, items.weight, items.groups)
-    yield key, case, inside(truth, mean - 1.96 * error, mean + 1.96 * error), 3.92 * float(error)
+    """Look whether the interval of a mean holds the truth."""
+    low, high = interval_of_mean(loss, items.weight, items.groups)
+    yield key, case, inside(truth, low, high), float(high - low)
 
 
 def inside(truth: float, low: float, high: float) -> float:
@@ -259,7 +257,7 @@ def look_at_costs_and_bins(name: str, n: int, seed: int) -> Iterator[Outcome]:
     decided = (items.proba @ COST).argmin(axis=1)
     true = np.einsum("ij,ji->i", new.true_proba, COST[:, (new.y_proba @ COST).argmin(axis=1)])
     paid = COST[items.codes, decided]
-    yield from within_errors("cost", "", paid, weighted_mean(true, new), items)
+    yield from holds_mean("cost", "", paid, weighted_mean(true, new), items)
     place = bin_of(items.proba[:, 1], items.weights, "equal-mass", 12)
     bins = reliability_bins(items.proba[:, 1], (items.codes == 1).astype(float), place, items)
     means = [
