@@ -123,6 +123,20 @@ _GROUPS = [
         "test_interval_of_a_share_is_near_wilsons",
     ),
     _bug(
+        "number: what a change may cost if p is right",
+        "trust",
+        "return min(believed, _affordable(final, items, caution, evidence))",
+        "return believed",
+        "test_a_change_without_strong_evidence_costs_little_if_p_is_right",
+    ),
+    _bug(
+        "number: strong evidence may move more",
+        "_affordable",
+        "np.exp(max(0.0, evidence - _STRONG))",
+        "1.0",
+        "test_a_change_without_strong_evidence_costs_little_if_p_is_right",
+    ),
+    _bug(
         "groups: errors of differences in comparisons",
         "_from_losses",
         "gain_and_error(loss, losses[best], weight, units, **kind)",
