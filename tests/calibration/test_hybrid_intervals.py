@@ -116,10 +116,10 @@ def test_repeated_rows_are_no_more_evidence():
     assert 0.8 < mean_width(often, new) / mean_width(once, new) < 1.25
 
 
-def interval(q, relative, p=None, vote=np.nan, disagreement=0.0):
+def interval(q, relative, p=None, vote=np.nan, disagreement=0.0, n=500):
     """Return the interval at 90 % of one class of one item."""
     Q, P, said, apart = np.array([[[q]], [[q if p is None else p]], [[vote]], [[disagreement]]])
-    low, high = probability_interval(Q, P, said, np.array([relative]), apart, 0.9)
+    low, high = probability_interval(Q, P, said, np.array([relative]), apart, n, 0.9)
     return low[0, 0], high[0, 0]
 
 
@@ -138,6 +138,14 @@ def test_the_interval_reaches_further_towards_a_vote_that_was_not_followed():
     further = 1.6448536269514722 * 0.12 * 0.4
     np.testing.assert_allclose(interval(0.3, 0.02, vote=0.7), [low, high + further])
     np.testing.assert_allclose(interval(0.3, 0.02, vote=0.1), [low - further / 2, high])
+    many = interval(0.3, 0.02, vote=0.7, n=2000)
+    np.testing.assert_allclose(many, [low, high + further / 4])
+
+
+def test_a_change_of_p_by_many_items_is_believed():
+    widths = [np.diff(interval(0.3, 0.02, p=0.5, n=n)) for n in (50, 100, 1000, 10**9)]
+    assert widths[0] == widths[1] > 1.5 * widths[2] > 1.5 * widths[3]
+    assert widths[3] == pytest.approx(np.diff(interval(0.3, 0.02)), rel=1e-6)
 
 
 def test_less_is_hidden_of_more_items_and_classes_and_behind_local_experts():

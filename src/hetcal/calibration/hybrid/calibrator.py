@@ -264,11 +264,11 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
 
         Its width is what hidden differences between items may be worth that nobody has found, 2 %
         of the Brier score (more with fewer than 500 items, less where local experts have found
-        something), the disagreement of the experts, how far the classifier's probabilities were
-        changed, and, where similar items have a say, how few they are. It reaches further to the
-        side on which the vote of similar items lies, whether they have a say or not. Assumed is
-        that nothing larger is hidden: a difference that the items cannot show is covered up to
-        this size and no further. The user guide shows the measured coverage.
+        something), the disagreement of the experts, how far few items changed the classifier's
+        probabilities, and, where similar items have a say, how few they are. It reaches further
+        to the side on which the vote of similar items lies, whether they have a say or not.
+        Assumed is that nothing larger is hidden: a difference that the items cannot show is
+        covered up to this size and no further. The user guide shows the measured coverage.
         Where the classifier is right already, intervals are wider than they would have to be,
         because nobody can know it.
 
@@ -474,7 +474,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             relative = hidden + share_of_vote(size * n_items / len(self.calibration_rows_))
         else:
             relative = np.full(len(Q), hidden)
-        return probability_interval(Q, scores.proba, vote, relative, disagreement, level)
+        return probability_interval(Q, scores.proba, vote, relative, disagreement, n_items, level)
 
     def _mix(self, features: Matrix, scores: Scores) -> tuple[Matrix, Matrix]:
         """Blend the experts whose weight is not zero; also their squares. Others are not asked."""

@@ -14,14 +14,14 @@ from hetcal.kernels.venn_abers import apply_venn_abers, fit_venn_abers
 # the size that the advice calls worthwhile. Fewer items, for which nothing was measured, may leave
 # more undiscovered in proportion.
 _UNDISCOVERED, _ITEMS_TO_DISCOVER = 0.02, 500
-# How items learned from locally lessen it, the share of a vote's variance, that of the experts
-# around their blend, that of a repair of p which may be wrong, and how far to a vote that was not
-# followed one standard deviation reaches: chosen on the develop half of the catalogue, 500 and 3000
-# items (benchmarks/probability_intervals.py).
+# How items learned from locally lessen it, the share of a vote's variance and that of the experts
+# around their blend, with how many items a change of p may be as wrong as it is large, and how far
+# to a vote that was not followed one standard deviation reaches with up to 500 items: chosen on the
+# develop half of the catalogue, 500 and 3000 items (benchmarks/probability_intervals.py).
 _ITEMS_TO_HALVE = 1000 / 1.5
 _SHARE_OF_VOTE = 0.05
 _SHARE_OF_DISAGREEMENT = 0.75
-_SHARE_OF_REPAIR = 0.2
+_ITEMS_TO_CHANGE = 100
 _WAY_TO_VOTE = 0.12
 _NOBODY = 1e-9
 
@@ -48,7 +48,13 @@ def share_of_vote(effective_size: Vector) -> Vector:
 
 
 def probability_interval(
-    Q: Matrix, P: Matrix, vote: Matrix, relative: Vector, disagreement: Matrix, level: float
+    Q: Matrix,
+    P: Matrix,
+    vote: Matrix,
+    relative: Vector,
+    disagreement: Matrix,
+    n_items: float,
+    level: float,
 ) -> tuple[Matrix, Matrix]:
     """Return where P(y | x) may lie: so many standard deviations around the prediction.
 
@@ -62,6 +68,8 @@ def probability_interval(
         Variance of what nobody has found and of votes that count, in units of Q (1 - Q).
     disagreement : ndarray of shape (m, K)
         Variance of the experts around their blend.
+    n_items : float
+        How many independent items were learned from.
     level : float
         Nominal coverage.
 
@@ -74,8 +82,8 @@ def probability_interval(
     relative = relative[:, None]
     center = (Q + relative / 2) / (1 + relative)
     variance = center * (1 - center) * relative + _SHARE_OF_DISAGREEMENT * disagreement
-    error = np.sqrt(variance + _SHARE_OF_REPAIR * (Q - P) ** 2)
-    toward = _WAY_TO_VOTE * np.nan_to_num(vote - Q)
+    error = np.sqrt(variance + min(1.0, _ITEMS_TO_CHANGE / n_items) * (Q - P) ** 2)
+    toward = _WAY_TO_VOTE * min(1.0, _ITEMS_TO_DISCOVER / n_items) * np.nan_to_num(vote - Q)
     quantile = NormalDist().inv_cdf((1 + level) / 2)
     low = Q - quantile * (error - np.minimum(toward, 0.0))
     high = Q + quantile * (error + np.maximum(toward, 0.0))
