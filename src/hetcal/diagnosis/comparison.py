@@ -161,8 +161,10 @@ class Comparison:
         for metric in METRICS:
             part = rows.xs(metric, level="metric").reindex(self.methods)
             shown[metric.replace("_", " ")] = [
-                "-" if np.isnan(row["value"]) else _with_interval(row)
-                for row in part.to_dict("records")
+                _with_interval(*figures)
+                for figures in zip(
+                    part["value"], part["low"], part["high"], part["within_one_se"], strict=True
+                )
             ]
         brier = rows.xs("brier", level="metric").reindex(self.methods)
         shown["Brier above the best"] = [
@@ -198,10 +200,11 @@ class Comparison:
         return f"<p>{self._title()}</p>{self._shown().to_html()}<ul>{notes}</ul>"
 
 
-def _with_interval(row: Mapping[Any, Any]) -> str:
-    mark = "*" if row["within_one_se"] else " "
-    ends = "" if np.isnan(row["low"]) else f" ({row['low']:.4f} to {row['high']:.4f})"
-    return f"{row['value']:.4f}{mark}{ends}"
+def _with_interval(value: float, low: float, high: float, near: bool) -> str:
+    if np.isnan(value):
+        return "-"
+    ends = "" if np.isnan(low) else f" ({low:.4f} to {high:.4f})"
+    return f"{value:.4f}{'*' if near else ' '}{ends}"
 
 
 def compare(

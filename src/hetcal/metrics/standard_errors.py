@@ -126,7 +126,8 @@ def _interval(
     if spread <= 1e-12 * abs(mean):
         return mean, mean
     n_items = effective_items(losses, share, units)
-    error, freedom = _error_of_units(np.bincount(units, share * deviation), share, units, n_items)
+    residual: Vector = np.bincount(units, share * deviation).astype(np.float64)
+    error, freedom = _error_of_units(residual, share, units, n_items)
     quantile = float(stdtrit(max(freedom, 1.0), (1 + confidence) / 2))
     skewness = float(share @ deviation**3) / spread**3 / n_items**0.5
     skewness *= (2 * quantile**2 + 1) / (3 * quantile**2)
