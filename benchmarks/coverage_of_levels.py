@@ -39,8 +39,8 @@ from hetcal.metrics.ece import bin_of
 from hetcal.metrics.gains import Gain
 from hetcal.metrics.levels import LEVELS
 from hetcal.metrics.reliability import reliability_bins
-from hetcal.metrics.scores import brier_losses, log_losses
-from hetcal.metrics.standard_errors import mean_and_error
+from hetcal.metrics.scores import LOG_LOSS_EPS, brier_losses, log_losses
+from hetcal.metrics.standard_errors import interval_of_mean
 from hetcal.monitor import SupportMonitor
 from hetcal.similarity import ForestProximity
 from interval_coverage import Setting, coverage
@@ -156,9 +156,7 @@ def look_at_scores(name: str, n: int, seed: int) -> Iterator[Outcome]:
         surplus = expected(new.y_proba, new) - of_the_law(expected, name)
         for m, Q in stated.items():
             truth = expected(said[m], new) - surplus
-            yield from within_errors(
-                "score", f"{metric}, {m}", losses(Q, items.codes), truth, items
-            )
+            yield from holds_mean("score", f"{metric}, {m}", losses(Q, items.codes), truth, items)
 
 
 @cache
@@ -183,7 +181,7 @@ def expected_brier(Q: np.ndarray, new: Problem) -> float:
 
 def expected_log(Q: np.ndarray, new: Problem) -> float:
     """Return the log loss to expect where P(y | x) is known."""
-    return weighted_mean(-(new.true_proba * np.log(np.clip(Q, 1e-15, 1))).sum(axis=1), new)
+    return weighted_mean(-(new.true_proba * np.log(np.clip(Q, LOG_LOSS_EPS, 1))).sum(axis=1), new)
 
 
 def weighted_mean(values: np.ndarray, new: Problem) -> float:
@@ -191,12 +189,12 @@ def weighted_mean(values: np.ndarray, new: Problem) -> float:
     return float(np.average(values, weights=new.sample_weight))
 
 
-def within_errors(
+def holds_mean(
     key: str, case: str, loss: np.ndarray, truth: float, items: CalibrationSet
 ) -> Iterator[Outcome]:
-    """Look whether a mean is within 1.96 standard errors of the truth."""
-    mean, error = mean_and_error(loss, items.weight, items.groups)
-    yield key, case, inside(truth, mean - 1.96 * error, mean + 1.96 * error), 3.92 * float(error)
+    """Look whether the interval of a mean holds the truth."""
+    low, high = interval_of_mean(loss, items.weight, items.groups)
+    yield key, case, inside(truth, low, high), float(high - low)
 
 
 def inside(truth: float, low: float, high: float) -> float:
@@ -259,7 +257,7 @@ def look_at_costs_and_bins(name: str, n: int, seed: int) -> Iterator[Outcome]:
     decided = (items.proba @ COST).argmin(axis=1)
     true = np.einsum("ij,ji->i", new.true_proba, COST[:, (new.y_proba @ COST).argmin(axis=1)])
     paid = COST[items.codes, decided]
-    yield from within_errors("cost", "", paid, weighted_mean(true, new), items)
+    yield from holds_mean("cost", "", paid, weighted_mean(true, new), items)
     place = bin_of(items.proba[:, 1], items.weights, "equal-mass", 12)
     bins = reliability_bins(items.proba[:, 1], (items.codes == 1).astype(float), place, items)
     means = [
@@ -426,7 +424,7 @@ STUDIES = {
         ("under-confident", "decaying-linear", "rare-corner", "confusion-of-five"),
         {200: 50, 1000: 25},
     ),
-    "scores": Study(look_at_scores, GAINS, {200: 20, 1000: 20, 3000: 10}),
+    "scores": Study(look_at_scores, GAINS, {200: 40, 1000: 40, 3000: 6}),
     "metrics": Study(
         look_at_metrics,
         ("calibrated", "under-confident", "wrong-above-one-half", "rounded-to-one-digit"),
@@ -467,16 +465,16 @@ STUDIES = {
 }
 
 
-def run(study: Study, scale: float, first: int = 0) -> Iterator[pd.DataFrame]:
-    """Yield what was counted so far, after each round of draws from the ``first`` on."""
+def run(study: Study, scale: float, first_seed: int = FIRST_SEED) -> Iterator[pd.DataFrame]:
+    """Yield what was counted so far, after each round of draws."""
     counted: dict[tuple, list[float]] = {}
-    for number in range(first, max(study.draws.values())):
+    for number in range(max(study.draws.values())):
         for n, draws in study.draws.items():
             if number >= max(1, round(scale * draws)):
                 continue
             for problem in study.problems:
                 try:
-                    outcomes = list(study.look(problem, n, FIRST_SEED + number))
+                    outcomes = list(study.look(problem, n, first_seed + number))
                 except ValueError as error:
                     if "one class only" not in str(error):
                         raise
@@ -536,13 +534,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", nargs="*", default=list(STUDIES), choices=list(STUDIES))
     parser.add_argument("--scale", type=float, default=1.0, help="share of the draws")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true", help="print what is kept, run nothing")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in [] if options.table else options.studies:
         start = time.perf_counter()
-        for found in run(STUDIES[name], options.scale):
+        for found in run(STUDIES[name], options.scale, options.first_seed):
             save(found, options.out)
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
     print(markdown(summary(kept(options.out))))

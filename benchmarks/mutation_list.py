@@ -83,8 +83,8 @@ _GROUPS = [
     _bug(
         "groups: costs of the report",
         "cost",
-        "mean_and_error(paid, scored.weight, scored.groups)",
-        "mean_and_error(paid, scored.weight)",
+        "interval_of_mean(paid, scored.weight, scored.groups)",
+        "interval_of_mean(paid, scored.weight)",
         "test_costs_and_reliability_of_the_report",
     ),
     _bug(
@@ -100,6 +100,41 @@ _GROUPS = [
         "values, errors = mean_and_error(losses, weight, units)",
         "values, errors = mean_and_error(losses, weight)",
         "test_errors_of_comparisons",
+    ),
+    _bug(
+        "groups: intervals of losses in comparisons",
+        "_from_losses",
+        "interval_of_mean(losses, weight, units)",
+        "interval_of_mean(losses, weight)",
+        "test_errors_of_comparisons",
+    ),
+    _bug(
+        "intervals: degrees of freedom of unequal groups",
+        "_interval",
+        "stdtrit(max(freedom, 1.0)",
+        "stdtrit(max(len(losses) - 1, 1.0)",
+        "test_interval_of_a_mean_holds_with_few_unequal_groups",
+    ),
+    _bug(
+        "intervals: skewed losses",
+        "_interval",
+        "shift = quantile**2 * skewness / 2",
+        "shift = 0.0",
+        "test_interval_of_a_share_is_near_wilsons",
+    ),
+    _bug(
+        "number: what a change may cost if p is right",
+        "trust",
+        "return min(believed, _affordable(final, items, caution, evidence))",
+        "return believed",
+        "test_a_change_without_strong_evidence_costs_little_if_p_is_right",
+    ),
+    _bug(
+        "number: strong evidence may move more",
+        "_affordable",
+        "np.exp(max(0.0, evidence - _STRONG))",
+        "1.0",
+        "test_a_change_without_strong_evidence_costs_little_if_p_is_right",
     ),
     _bug(
         "groups: errors of differences in comparisons",
@@ -862,8 +897,8 @@ _GAINS = [
     _bug(
         "gains: rows of a group as so many items",
         "gain_and_error",
-        "_effective_items(better, weight, units)",
-        "_effective_items(better, weight, None)",
+        "effective_items(better, weight, units)",
+        "effective_items(better, weight, None)",
         "test_copies_that_belong_together_leave_the_error_as_it_is",
     ),
     _bug(

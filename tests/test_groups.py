@@ -159,7 +159,7 @@ def test_errors_of_comparisons(once, copied):
 
     one, many = both(table, once, copied)
     of = ("uncalibrated", ["brier", "log_loss", "accuracy"])
-    shown = ["value", "standard_error"]
+    shown = ["value", "standard_error", "low", "high"]
     pd.testing.assert_frame_equal(many.loc[of, shown], one.loc[of, shown])
     # Folds differ a little, and copies outweigh the prior of a map.
     np.testing.assert_allclose(many["standard_error"], one["standard_error"], rtol=0.35)

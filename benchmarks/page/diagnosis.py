@@ -96,8 +96,7 @@ def power_in_words(found: pd.DataFrame) -> str:
 
 _WHY_SHORT = {
     "bootstrap_debiased": "what is taken off for noise is noisy itself, most of all when squared",
-    "score": "1.96 standard errors are too few with few groups",
-    "cost": "1.96 standard errors are too few with few groups",
+    "score": "log losses where probabilities are exactly 0 hang on one item in hundreds",
 }
 
 

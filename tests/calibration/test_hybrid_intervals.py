@@ -7,10 +7,12 @@ import hetcal
 from hetcal import HybridCalibrator
 from hetcal.calibration.hybrid.interval import (
     probability_interval,
+    share_of_vote,
     undiscovered,
     venn_abers_pair,
 )
 from hetcal.datasets import make_hidden_heterogeneity, make_problem
+from hetcal.kernels import forest
 
 pytestmark = pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
 QUICK = ["proximity", "forests", "kernel"]
@@ -89,14 +91,18 @@ def test_more_items_make_intervals_narrower():
     assert widths[1] < 0.9 * widths[0]
 
 
-def test_where_only_p_is_mapped_nobody_asks_similar_items(monkeypatch):
-    """So that intervals cost a few predictions, and not the hundredfold."""
+def test_few_trees_vote_in_an_interval(monkeypatch):
+    """So that intervals cost at most twenty predictions, also where these ask no forest."""
     data = make_hidden_heterogeneity(150, heterogeneity=0.0, random_state=0)
-    hybrid = HybridCalibrator("proximity", n_estimators=10, caution=100.0)
+    hybrid = HybridCalibrator("proximity", n_estimators=60, caution=100.0)
     hybrid.fit(data.X, data.y, y_proba=data.y_proba)
     assert hybrid.share_ == 0
-    monkeypatch.setattr(type(hybrid._proximity()), "effective_size", None)
+    asked, queries = [], forest.queries_from_leaves
+    monkeypatch.setattr(
+        forest, "queries_from_leaves", lambda leaves: asked.append(leaves) or queries(leaves)
+    )
     assert mean_width(hybrid, data.sample(20, random_state=1)) > 0
+    assert [leaves.shape for leaves in asked] == [(20, 40)]
 
 
 def test_repeated_rows_are_no_more_evidence():
@@ -110,13 +116,36 @@ def test_repeated_rows_are_no_more_evidence():
     assert 0.8 < mean_width(often, new) / mean_width(once, new) < 1.25
 
 
-def test_variances_of_the_hidden_of_votes_and_of_experts_add():
-    relative = 0.01 + 0.05 / 20
+def interval(q, relative, p=None, vote=np.nan, disagreement=0.0, n=500):
+    """Return the interval at 90 % of one class of one item."""
+    Q, P, said, apart = np.array([[[q]], [[q if p is None else p]], [[vote]], [[disagreement]]])
+    low, high = probability_interval(Q, P, said, np.array([relative]), apart, n, 0.9)
+    return low[0, 0], high[0, 0]
+
+
+def test_variances_of_the_hidden_of_votes_of_experts_and_of_the_repair_add():
+    relative = 0.01 + share_of_vote(np.array([20.0]))[0]
+    assert relative == pytest.approx(0.01 + 0.05 / 20)
     center = (0.3 + relative / 2) / (1 + relative)
-    half = 1.6448536269514722 * np.sqrt(center * (1 - center) * relative + 0.75 * 0.01)
-    Q, size = np.array([[0.3]]), np.array([20.0])
-    low, high = probability_interval(Q, 0.01, np.array([[0.01]]), 0.9, size)
-    np.testing.assert_allclose([low[0, 0], high[0, 0]], [0.3 - half, 0.3 + half])
+    variance = center * (1 - center) * relative + 0.75 * 0.01 + 0.2 * 0.1**2
+    half = 1.6448536269514722 * np.sqrt(variance)
+    found = interval(0.3, relative, p=0.4, disagreement=0.01)
+    np.testing.assert_allclose(found, [0.3 - half, 0.3 + half])
+
+
+def test_the_interval_reaches_further_towards_a_vote_that_was_not_followed():
+    low, high = interval(0.3, 0.02)
+    further = 1.6448536269514722 * 0.12 * 0.4
+    np.testing.assert_allclose(interval(0.3, 0.02, vote=0.7), [low, high + further])
+    np.testing.assert_allclose(interval(0.3, 0.02, vote=0.1), [low - further / 2, high])
+    many = interval(0.3, 0.02, vote=0.7, n=2000)
+    np.testing.assert_allclose(many, [low, high + further / 4])
+
+
+def test_a_change_of_p_by_many_items_is_believed():
+    widths = [np.diff(interval(0.3, 0.02, p=0.5, n=n)) for n in (50, 100, 1000, 10**9)]
+    assert widths[0] == widths[1] > 1.5 * widths[2] > 1.5 * widths[3]
+    assert widths[3] == pytest.approx(np.diff(interval(0.3, 0.02)), rel=1e-6)
 
 
 def test_less_is_hidden_of_more_items_and_classes_and_behind_local_experts():
@@ -127,16 +156,15 @@ def test_less_is_hidden_of_more_items_and_classes_and_behind_local_experts():
 
 
 def test_also_a_prediction_of_zero_may_be_wrong():
-    low, high = probability_interval(np.array([[0.0, 1.0]]), 0.02, np.zeros((1, 2)), 0.9)
-    assert low[0, 0] == 0
-    assert 0.01 < high[0, 0] < 0.1
-    np.testing.assert_allclose(low[0, 1], 1 - high[0, 0])
+    low, high = interval(0.0, 0.02)
+    assert low == 0
+    assert 0.01 < high < 0.1
+    np.testing.assert_allclose(interval(1.0, 0.02), [1 - high, 1])
 
 
 def test_without_votes_everything_is_possible():
-    Q, size = np.array([[0.3]]), np.zeros(1)
-    low, high = probability_interval(Q, 0.01, np.zeros((1, 1)), 0.9, size)
-    np.testing.assert_array_equal([low[0, 0], high[0, 0]], [0, 1])
+    (relative,) = share_of_vote(np.zeros(1))
+    assert interval(0.3, relative) == (0, 1)
 
 
 @pytest.mark.parametrize("level", [0, 1, 90, "high", None])

@@ -355,19 +355,20 @@ def test_few_items_behind_a_perfect_model_change_little():
 
 
 def test_trust_is_a_posterior_probability():
+    """With evidence as strong as here, nothing is cut off."""
     rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.ones(2), 400)
-    codes = (rng.random(400) < P[:, 1]).astype(int)
+    P = rng.dirichlet(np.ones(2), 800)
+    codes = (rng.random(800) < P[:, 1]).astype(int)
     timid = P**0.5 / (P**0.5).sum(axis=1, keepdims=True)
     items = CalibrationSet.check(None, codes, y_proba=timid, caller="test")
-    gain = np.log(P[np.arange(400), codes] / timid[np.arange(400), codes]).sum()
+    gain = np.log(P[np.arange(800), codes] / timid[np.arange(800), codes]).sum()
     brier = 2 * ((timid[:, 0] - (codes == 0)) ** 2 - (P[:, 0] - (codes == 0)) ** 2)
-    evidence = (gain + (brier.mean() / brier.std()) ** 2 * 400 / 2) / 2
-    odds_against = np.expm1(1 + 30 / 400) * np.exp(-evidence)
+    evidence = (gain + (brier.mean() / brier.std()) ** 2 * 800 / 2) / 2
+    odds_against = np.expm1(1 + 30 / 800) * np.exp(-evidence)
     assert 1 / trust(P, items, 1.0) - 1 == pytest.approx(odds_against, rel=0.05)
     assert trust(P, items, 0.0) == 1.0
     assert trust(P, items, 1.0) > 0.9
-    assert trust(P[:20], items.take(np.arange(20)), 1.0) < 0.5
+    assert trust(P[100:120], items.take(np.arange(100, 120)), 1.0) < 0.5
     assert trust(P, items, np.inf) < 1e-100
 
 
@@ -390,3 +391,16 @@ def test_trust_counts_groups():
     rows = np.repeat(np.arange(50), 4)
     often = CalibrationSet.check(None, codes[rows], y_proba=P[rows], groups=rows, caller="test")
     assert trust(Q[rows], often, 1.0) == pytest.approx(trust(Q, once, 1.0))
+
+
+@pytest.mark.parametrize(("n", "cut"), [(40, True), (400, False)])
+def test_a_change_without_strong_evidence_costs_little_if_p_is_right(n, cut):
+    """If p is right, what is lost is the mean squared change; strong evidence may move more."""
+    codes = np.tile([0, 1, 1, 1, 1], n // 5)
+    P, Q = np.full((n, 2), 0.5), np.tile([0.2, 0.8], (n, 1))
+    items = CalibrationSet.check(np.zeros((n, 1)), codes, y_proba=P, caller="test")
+    moved = trust(Q, items, 1.0)
+    lost = moved**2 * np.mean(np.sum((Q - P) ** 2, axis=1)) / 0.5
+    assert (lost == pytest.approx(0.03)) == cut
+    assert (moved > 0.99) == (not cut)
+    assert trust(Q, items, 0.0) == 1.0

@@ -303,3 +303,12 @@ def test_leaf_numbers_are_dense(core):
     forest, _, _, _ = setting(np.random.default_rng(0), 2)
     leaves = forest.leaf_index[forest.leaf_index >= 0]
     np.testing.assert_array_equal(leaves, np.arange(forest.n_leaves))
+
+
+@pytest.mark.parametrize("n_trees", [1, 3, 7, 9])
+def test_first_trees_find_the_leaves_that_all_find(core, n_trees):
+    X, y = continuous(np.random.default_rng(0))
+    forest = fk.from_sklearn(RandomForestClassifier(7, random_state=0).fit(X, y))
+    part = forest.first(n_trees)
+    assert part.n_trees == min(n_trees, 7)
+    np.testing.assert_array_equal(fk.apply(part, X), fk.apply(forest, X)[:, :n_trees])

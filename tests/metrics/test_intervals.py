@@ -17,6 +17,7 @@ from hetcal.metrics import (
     smooth_calibration_error,
 )
 from hetcal.metrics.bootstrap import resample_counts
+from hetcal.metrics.standard_errors import interval_of_mean
 
 COST = [[0, 1], [5, 0]]
 
@@ -196,11 +197,17 @@ def test_table_of_one_method_agrees_with_the_single_functions():
     assert table.columns.tolist() == ["value", "low", "high"]
     assert table.index.name == "metric"
     assert table.index.is_unique
-    singles = {
+    means = {
         "brier_score": (brier_score, {}),
         "log_loss": (log_loss, {}),
         "accuracy": (accuracy, {}),
         "expected_cost": (expected_cost, {"cost_matrix": COST}),
+    }
+    for name, (metric, options) in means.items():
+        each = [metric([yi], [pi], classes=[0, 1], **options) for yi, pi in zip(y, p, strict=True)]
+        expected = (metric(y, p, **options), *interval_of_mean(np.array(each)))
+        assert tuple(table.loc[name]) == pytest.approx(expected), name
+    singles = {
         "ece_top_label": (expected_calibration_error, {}),
         "ece_top_label_debiased": (expected_calibration_error, {"debias": True}),
         "ece_top_label_debiased_l2": (expected_calibration_error, {"debias": True, "norm": "l2"}),
@@ -213,7 +220,7 @@ def test_table_of_one_method_agrees_with_the_single_functions():
         assert tuple(table.loc[name]) == pytest.approx(single), name
     parts = table.loc[["brier_calibration", "brier_refinement"], "value"]
     assert parts.sum() == pytest.approx(table.loc["brier_score", "value"])
-    assert set(table.index) == {*singles, *parts.index, "brier_uncertainty"}
+    assert set(table.index) == {*means, *singles, *parts.index, "brier_uncertainty"}
 
 
 def test_an_error_and_its_debiased_form_share_an_interval_that_holds_both_values():

@@ -109,7 +109,7 @@ def _show(
 
     console = results()
     frame = comparison.frame().set_index(["method", "metric"])
-    titles = ("Brier", "±", "log loss", "ECE", "accuracy", "above the best")
+    titles = ("Brier", "95 % interval", "log loss", "ECE", "accuracy", "above best")
     table = numbers_table("method", *titles, gap=1)
     for name in comparison.methods:
         rows = frame.loc[name]
@@ -118,9 +118,9 @@ def _show(
             table.add_row(Text(name), "failed", *[""] * 5)
             continue
         shown = [_figure(rows.loc[metric]) for metric in _METRICS]
-        error = Text(f"{brier['standard_error']:.4f}", style="dim")
+        ends = "" if brier.isna()["low"] else f"{brier['low']:.3f} to {brier['high']:.3f}"
         gap = "best" if brier["best"] else f"{brier['difference']:+.4f}"
-        table.add_row(Text(name), shown[0], error, *shown[1:], gap)
+        table.add_row(Text(name), shown[0], Text(ends, style="dim"), *shown[1:], gap)
     print_table(console, table)
     if quiet:
         return

@@ -75,11 +75,11 @@ class Comparison:
         DataFrame
             ``method``, the lowest Brier score first; ``kind``, "calibrator" or "baseline" (a plain
             retrained model); ``metric``: ``brier`` (sum over classes), ``log_loss``, ``ece`` (top
-            label, 15 bins of equal mass), ``accuracy``; ``value`` and its ``standard_error``;
-            ``difference`` to the best method of the metric and ``difference_se``, paired item by
-            item; ``best``; ``within_one_se``, true where the value comes as close to the best as
-            its own standard error (the paper's bold print); ``note``: why a method failed, or what
-            it warned of.
+            label, 15 bins of equal mass), ``accuracy``; ``value``, its ``standard_error`` and a 95
+            % interval, ``low`` to ``high`` (not of the ``ece``, which is biased); ``difference`` to
+            the best method of the metric and ``difference_se``, paired item by item; ``best``;
+            ``within_one_se``, true where the value comes as close to the best as its own standard
+            error (the paper's bold print); ``note``: why a method failed, or what it warned of.
         """
         return self._rows.copy()
 
@@ -155,19 +155,15 @@ class Comparison:
         return self._rows[self._rows["metric"] == metric]
 
     def _shown(self) -> pd.DataFrame:
-        """Return the table as texts: values with errors, marks, and the paired difference."""
+        """Return the table as texts: values with intervals, marks, and the paired difference."""
         rows = self._rows.set_index(["method", "metric"])
         shown = {}
         for metric in METRICS:
             part = rows.xs(metric, level="metric").reindex(self.methods)
-            # Calibration errors are biased, which a standard error would not tell.
-            errors = part["standard_error"].map(
-                lambda e, m=metric: "" if m == "ece" else f" ± {e:.4f}"
-            )
             shown[metric.replace("_", " ")] = [
-                "-" if np.isnan(value) else f"{value:.4f}{error}{'*' if near else ' '}"
-                for value, error, near in zip(
-                    part["value"], errors, part["within_one_se"], strict=True
+                _with_interval(*figures)
+                for figures in zip(
+                    part["value"], part["low"], part["high"], part["within_one_se"], strict=True
                 )
             ]
         brier = rows.xs("brier", level="metric").reindex(self.methods)
@@ -192,7 +188,8 @@ class Comparison:
         tested = _counted(self.n_splits, "split") if self.n_splits else "each without its label"
         return (
             f"Comparison of {_counted(len(self.methods), 'method')} on "
-            f"{_counted(self.n_items, 'item')}, {tested}. * within one standard error of the best."
+            f"{_counted(self.n_items, 'item')}, {tested}. * within one standard error of the best. "
+            "In brackets: 95 % intervals."
         )
 
     def __repr__(self) -> str:
@@ -201,6 +198,13 @@ class Comparison:
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{escape(note)}</li>" for note in self._notes())
         return f"<p>{self._title()}</p>{self._shown().to_html()}<ul>{notes}</ul>"
+
+
+def _with_interval(value: float, low: float, high: float, near: bool) -> str:
+    if np.isnan(value):
+        return "-"
+    ends = "" if np.isnan(low) else f" ({low:.4f} to {high:.4f})"
+    return f"{value:.4f}{'*' if near else ' '}{ends}"
 
 
 def compare(

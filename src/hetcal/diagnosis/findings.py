@@ -89,7 +89,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of one method; ``difference`` is paired, to the best method."""
+    """One metric of one method, its 95 % interval; ``difference`` is paired, to the best."""
 
     value: float
     standard_error: float | None
@@ -97,6 +97,8 @@ class Score:
     difference_se: float | None
     best: bool
     within_one_se: bool
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)

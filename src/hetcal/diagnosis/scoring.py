@@ -1,4 +1,4 @@
-"""Metrics of cross-validated methods, with standard errors that know the items are the same."""
+"""Metrics of methods, with intervals, and errors that know the items are the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hetcal.diagnosis.cross_validation import Predictions
 from hetcal.metrics.bootstrap import resample_counts
 from hetcal.metrics.ece import ece_statistic
 from hetcal.metrics.gains import gain_and_error
-from hetcal.metrics.standard_errors import mean_and_error, within_one_se
+from hetcal.metrics.standard_errors import interval_of_mean, mean_and_error, within_one_se
 
 METRICS = ("brier", "log_loss", "ece", "accuracy")
 HIGHER_IS_BETTER = frozenset({"accuracy"})
@@ -25,6 +25,8 @@ class _Sample:
 
     values: Matrix  # (M,)
     errors: Matrix  # (M,)
+    low: Matrix  # (M,) of a 95 % interval
+    high: Matrix  # (M,)
     difference_errors: Matrix  # (M,) to the best
 
 
@@ -67,6 +69,8 @@ def _rows(out: Predictions, names: list[str], metric: str, sample: _Sample) -> p
         {
             "value": sample.values,
             "standard_error": sample.errors,
+            "low": sample.low,
+            "high": sample.high,
             "difference": sample.values - sample.values[best],
             "difference_se": sample.difference_errors,
             "best": np.arange(len(names)) == best,
@@ -89,7 +93,8 @@ def _from_losses(out: Predictions, names: list[str], metric: str) -> _Sample:
     difference_errors = [
         gain_and_error(loss, losses[best], weight, units, **kind)[1] for loss in losses
     ]
-    return _Sample(values, errors, np.array(difference_errors))
+    ends = interval_of_mean(losses, weight, units)
+    return _Sample(values, errors, *ends, np.array(difference_errors))
 
 
 def _from_bootstrap(
@@ -119,10 +124,12 @@ def _from_bootstrap(
     values = np.array([statistic(once)[0] for statistic in statistics])
     nothing = np.full(len(names), np.nan)
     if not blocks:
-        return _Sample(values, nothing, nothing)
+        return _Sample(values, nothing, nothing, nothing, nothing)
     drawn = np.hstack(blocks)
     best = _best(values, False)
-    return _Sample(values, drawn.std(axis=1, ddof=1), (drawn - drawn[best]).std(axis=1, ddof=1))
+    # Calibration errors are biased: an interval around the value would not hold what is true.
+    paired = (drawn - drawn[best]).std(axis=1, ddof=1)
+    return _Sample(values, drawn.std(axis=1, ddof=1), nothing, nothing, paired)
 
 
 def _best(values: Matrix, higher_is_better: bool) -> int:

@@ -22,7 +22,7 @@ from hetcal.heterogeneity.subgroups import report_groups
 from hetcal.metrics.ece import bin_of, ece_statistic
 from hetcal.metrics.marginals import calibration_marginals
 from hetcal.metrics.reliability import reliability_bins
-from hetcal.metrics.standard_errors import mean_and_error
+from hetcal.metrics.standard_errors import interval_of_mean
 from hetcal.metrics.statistics import value_of
 
 _N_BINS = 12
@@ -190,13 +190,10 @@ def cost(
     costs = []
     for name in names:
         paid = matrix[codes, (compared.proba(name) @ matrix).argmin(axis=1)]
-        mean, error = mean_and_error(paid, scored.weight, scored.groups)
-        half = 1.96 * float(np.nan_to_num(error))
-        costs.append(
-            findings.CostRow(
-                name, label_of(name), float(mean), float(mean) - half, float(mean) + half
-            )
-        )
+        mean = float(np.average(paid, weights=scored.weight))
+        ends = interval_of_mean(paid, scored.weight, scored.groups)
+        low, high = (mean if np.isnan(end) else float(end) for end in ends)
+        costs.append(findings.CostRow(name, label_of(name), mean, low, high))
     if matrix.shape != (2, 2):
         return findings.Cost(matrix.tolist(), costs, [], None, [])
     shares = scored.weights / scored.weights.sum()

@@ -85,6 +85,20 @@ class Forest:
         """Number of leaves of all trees together."""
         return (len(self.left) + self.n_trees) // 2
 
+    def first(self, n_trees: int) -> Forest:
+        """Return the first trees, whose leaves keep their numbers."""
+        end = int(self.tree_offset[min(n_trees, self.n_trees)])
+        return Forest(
+            feature=self.feature[:end],
+            threshold=self.threshold[:end],
+            left=self.left[:end],
+            right=self.right[:end],
+            missing_left=self.missing_left[:end],
+            leaf_index=self.leaf_index[:end],
+            tree_offset=self.tree_offset[: n_trees + 1],
+            n_features=self.n_features,
+        )
+
     @cached_property
     def packed(self) -> Any:
         """The forest of the compiled core: checked and copied once, when first needed."""

@@ -27,7 +27,7 @@ from hetcal.metrics.scores import (
 )
 from hetcal.metrics.smooth import smooth_error_of_residuals
 from hetcal.metrics.standard_errors import mean_and_error
-from hetcal.metrics.statistics import Statistic, weighted_mean
+from hetcal.metrics.statistics import WeightedMean
 
 _NAME = "evaluate"
 _COLUMNS = ["by", "part", "group", "n", "value", "low", "high"]
@@ -145,7 +145,9 @@ def _means(
         yield name, _Measured(values[number], half, of_pairs)
 
 
-def _mean_statistics(items: CalibrationSet, cost_matrix: ArrayLike | None) -> dict[str, Statistic]:
+def _mean_statistics(
+    items: CalibrationSet, cost_matrix: ArrayLike | None
+) -> dict[str, WeightedMean]:
     score, outcome, _ = event_of(items, None, _NAME)
     found = {
         "brier_score": brier_statistic(items),
@@ -154,7 +156,7 @@ def _mean_statistics(items: CalibrationSet, cost_matrix: ArrayLike | None) -> di
     }
     if cost_matrix is not None:
         found["expected_cost"] = expected_cost_statistic(items, cost_matrix=cost_matrix)
-    return found | {DIFFERENCE: weighted_mean(outcome - score, items)}
+    return found | {DIFFERENCE: WeightedMean(outcome - score, items)}
 
 
 def _model_error(name: str, items: CalibrationSet) -> float:

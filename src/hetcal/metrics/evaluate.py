@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from hetcal.metrics.bootstrap import Interval, check_confidence, resample_counts
 from hetcal.metrics.by_group import table_by_group
 from hetcal.metrics.decomposition import DecompositionStatistic, default_statistics
 from hetcal.metrics.ece import ece_statistic
-from hetcal.metrics.interval_kinds import BrierPart, CalibrationError, MeanLoss
+from hetcal.metrics.interval_kinds import BrierPart, CalibrationError, interval_of_loss
 from hetcal.metrics.scores import (
     accuracy_statistic,
     brier_statistic,
@@ -27,12 +28,13 @@ from hetcal.metrics.scores import (
 from hetcal.metrics.smooth import smooth_statistic
 
 _PARTS_SHOWN = ("calibration", "refinement", "uncertainty")
-_KINDS: dict[str, MeanLoss | CalibrationError] = {
-    "brier_score": MeanLoss(),
+# Rows in their order; without a kind: a mean over items.
+_KINDS: dict[str, BrierPart | CalibrationError | None] = {
+    "brier_score": None,
     **{f"brier_{part}": BrierPart(part) for part in _PARTS_SHOWN},
-    "log_loss": MeanLoss(),
-    "accuracy": MeanLoss(),
-    "expected_cost": MeanLoss(),
+    "log_loss": None,
+    "accuracy": None,
+    "expected_cost": None,
     "ece_top_label": CalibrationError(),
     "ece_top_label_debiased": CalibrationError(debiased=True),
     "ece_top_label_debiased_l2": CalibrationError(debiased=True),
@@ -57,7 +59,7 @@ def evaluate(
     baseline: str | None = None,
     groups_by: Any = None,
 ) -> pd.DataFrame:
-    """Return every metric with its bootstrap interval.
+    """Return every metric with its interval.
 
     Parameters
     ----------
@@ -95,7 +97,10 @@ def evaluate(
         add up to it) and ``brier_uncertainty``, ``log_loss``, ``accuracy``, ``expected_cost``
         where asked for, ``ece_top_label``, ``ece_top_label_debiased``, ``ece_class_wise`` (15
         equal-mass bins, l1), ``ece_top_label_debiased_l2``, ``ece_top_label_equal_width``,
-        ``smooth_calibration_error`` (top label). Intervals are percentiles of resamples; those of
+        ``smooth_calibration_error`` (top label). Intervals of means over items (``brier_score``,
+        ``log_loss``, ``accuracy``, ``expected_cost``, and their differences) are those of
+        :func:`~hetcal.metrics.standard_errors.interval_of_mean`, which knows few groups and
+        skewed losses; those of the parts of the Brier score are percentiles of resamples; those of
         calibration errors are intervals of the error less its bias, and reach up to the value (see
         :func:`bootstrap_interval`). A single row has no bounds and no parts (NaN).
 
@@ -190,28 +195,21 @@ def evaluate(
         for name, table in tables.items():
             replicates[name].append(table(counts))
     once = np.ones((some.n_items, 1))
-    own = {name: table(once) for name, table in tables.items()}
-    drawn = {name: _joined(replicates[name], own[name]) for name in tables}
+    found = {}
+    for name, table in tables.items():
+        own = table(once)
+        found[name] = _Evaluated(table, own, _joined(replicates[name], own))
     frames = []
-    for name in tables:
-        frame = _table(
-            {
-                metric: kind.interval(own[name][metric], drawn[name][metric], confidence)
-                for metric, kind in _KINDS.items()
-                if metric in own[name]
-            }
-        )
+    for name, method in found.items():
+        metrics = [metric for metric in _KINDS if metric in method.own]
+        frame = _table({metric: method.interval(metric, confidence) for metric in metrics})
         if several:
             frame.insert(0, "method", name)
         if baseline is not None:
             frame[["difference", "difference_low", "difference_high"]] = _table(
                 {
-                    metric: _KINDS[metric].difference(
-                        (own[name][metric], own[baseline][metric]),
-                        (drawn[name][metric], drawn[baseline][metric]),
-                        confidence,
-                    )
-                    for metric in frame.index
+                    metric: method.difference(found[baseline], metric, confidence)
+                    for metric in metrics
                 }
             )
         frames.append(frame)
@@ -240,13 +238,13 @@ class _AllStatistics:
         parts: tuple[DecompositionStatistic, DecompositionStatistic] | None,
     ) -> None:
         self._parts = parts
-        self._means = {
+        self.means = {
             "brier_score": brier_statistic(items),
             "log_loss": log_loss_statistic(items),
             "accuracy": accuracy_statistic(items),
         }
         if cost_matrix is not None:
-            self._means["expected_cost"] = expected_cost_statistic(items, cost_matrix=cost_matrix)
+            self.means["expected_cost"] = expected_cost_statistic(items, cost_matrix=cost_matrix)
         # Two rows of the table are two values of one statistic, which is computed once.
         self._errors = {
             ("ece_top_label", "ece_top_label_debiased"): ece_statistic(items),
@@ -257,7 +255,7 @@ class _AllStatistics:
         }
 
     def __call__(self, counts: Matrix) -> dict[str, Matrix]:
-        found = {name: statistic(counts)[None] for name, statistic in self._means.items()}
+        found = {name: statistic(counts)[None] for name, statistic in self.means.items()}
         for names, statistic in self._errors.items():
             found |= dict.fromkeys(names, statistic.parts(counts))
         if self._parts is None:
@@ -266,6 +264,36 @@ class _AllStatistics:
         both = np.stack([statistic(counts) for statistic in self._parts], axis=1)
         parts = dict(zip(self._parts[0].names, both, strict=True))
         return found | {f"brier_{part}": parts[part] for part in _PARTS_SHOWN}
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """The values of one method, of its items and of resamples."""
+
+    statistics: _AllStatistics
+    own: dict[str, Matrix]
+    drawn: dict[str, Matrix]
+
+    def interval(self, metric: str, confidence: float) -> Interval:
+        """Return a metric with its interval."""
+        kind, own, drawn = _KINDS[metric], self.own[metric], self.drawn[metric]
+        if kind is None:
+            mean = self.statistics.means[metric]
+            return interval_of_loss(own[0, 0], mean.losses, mean.items, drawn, confidence)
+        return kind.interval(own, drawn, confidence)
+
+    def difference(self, baseline: _Evaluated, metric: str, confidence: float) -> Interval:
+        """Return how far a metric lies above that of the baseline."""
+        own, drawn = (
+            (mine[metric], other[metric])
+            for mine, other in ((self.own, baseline.own), (self.drawn, baseline.drawn))
+        )
+        kind = _KINDS[metric]
+        if kind is not None:
+            return kind.difference(own, drawn, confidence)
+        mean, other = (of.statistics.means[metric] for of in (self, baseline))
+        value, losses = (own[0] - own[1])[0, 0], mean.losses - other.losses
+        return interval_of_loss(value, losses, mean.items, drawn[0], confidence)
 
 
 def _joined(blocks: list[dict[str, Matrix]], own: dict[str, Matrix]) -> dict[str, Matrix]:

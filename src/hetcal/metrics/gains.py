@@ -32,7 +32,7 @@ from scipy.special import stdtrit
 
 from hetcal._typing import Vector
 from hetcal.data import CalibrationSet
-from hetcal.metrics.standard_errors import mean_and_error
+from hetcal.metrics.standard_errors import effective_items, mean_and_error
 
 Z95 = 1.96
 # What fitting a direction costs, times n. None: the mean loss. No map is fitted to the accuracy.
@@ -104,20 +104,5 @@ def gain_and_error(
     if cost is None:
         cost = min(np.average(worse, weights=weight), np.average(better, weights=weight))
     directions = 2 * (n_classes - 1)
-    of_fit = (8 * directions) ** 0.5 * float(cost) / _effective_items(better, weight, units)
+    of_fit = (8 * directions) ** 0.5 * float(cost) / effective_items(better, weight, units)
     return float(gain), float(np.hypot(of_items, of_fit))
-
-
-def _effective_items(
-    losses: Vector, weight: Vector | None, units: NDArray[np.int64] | None
-) -> float:
-    """Return how many independent items the losses are worth: between the groups and the items."""
-    share = np.full(len(losses), 1 / len(losses)) if weight is None else weight / weight.sum()
-    n_items = 1 / float(share @ share)
-    if units is None:
-        return n_items
-    masses = np.bincount(units, share)
-    alone, together = (mean_and_error(losses, weight, u)[1] for u in (None, units))
-    if not (alone > 0 and together > 0):  # equal losses do not show how far groups differ
-        return 1 / float(masses @ masses)
-    return n_items / float(np.clip((together / alone) ** 2, 1, n_items * float(masses @ masses)))

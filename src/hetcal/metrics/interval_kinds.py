@@ -10,30 +10,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hetcal._typing import Matrix
+from hetcal._typing import Matrix, Vector
+from hetcal.data import CalibrationSet
 from hetcal.metrics.bootstrap import Interval, interval_of, interval_of_error, may_be_noise
 from hetcal.metrics.decomposition import interval_of_part
+from hetcal.metrics.standard_errors import interval_of_mean
 
 Pair = tuple[Matrix, Matrix]  # of a method, and of the one that it is compared with
 
 
-class MeanLoss:
-    """A mean over items, one row."""
+def interval_of_loss(
+    value: float, losses: Vector, items: CalibrationSet, drawn: Matrix, confidence: float
+) -> Interval:
+    """Return a mean over items, or a mean difference of two losses, with its interval.
 
-    def interval(self, own: Matrix, drawn: Matrix, confidence: float) -> Interval:
-        """Return percentiles of the resamples."""
-        return interval_of(float(own[0, 0]), drawn[0], confidence, "percentile")
-
-    def difference(self, own: Pair, drawn: Pair, confidence: float) -> Interval:
-        """Return percentiles of the paired differences; over all rows, where there are several."""
-        value = float(own[0][0, 0] - own[1][0, 0])
-        rows = drawn[0] - drawn[1]
-        each = [interval_of(value, row, confidence, "percentile") for row in rows]
-        return Interval(value, min(one.low for one in each), max(one.high for one in each))
+    It needs no resamples; where none were asked for, no bounds were.
+    """
+    if drawn.shape[1] == 0:
+        return Interval(value, np.nan, np.nan)
+    ends = interval_of_mean(losses, items.weight, items.groups, confidence=confidence)
+    return Interval(value, *map(float, ends))
 
 
 @dataclass(frozen=True)
-class BrierPart(MeanLoss):
+class BrierPart:
     """A part of the Brier score, with the cross-fitted map and with that of the items."""
 
     name: str
@@ -41,6 +41,13 @@ class BrierPart(MeanLoss):
     def interval(self, own: Matrix, drawn: Matrix, confidence: float) -> Interval:
         """Return an interval that reaches from the one map to the other."""
         return interval_of_part(self.name, float(own[0, 0]), drawn, confidence)
+
+    def difference(self, own: Pair, drawn: Pair, confidence: float) -> Interval:
+        """Return percentiles of the paired differences, over both maps."""
+        value = float(own[0][0, 0] - own[1][0, 0])
+        rows = drawn[0] - drawn[1]
+        each = [interval_of(value, row, confidence, "percentile") for row in rows]
+        return Interval(value, min(one.low for one in each), max(one.high for one in each))
 
 
 @dataclass(frozen=True)

@@ -59,13 +59,13 @@ LEVELS = {
     ),
     "score": Level(
         0.95,
-        "value ± 1.96 standard errors: Brier score or log loss of a recipe as fitted, on new items",
-        ("Score.standard_error", "CurvePoint.standard_error", "compare standard_error"),
+        "interval of the Brier score or log loss of a recipe as fitted, on new items",
+        ("Score.low", "Score.high", "compare low", "compare high"),
     ),
     "cost": Level(
         0.95,
-        "mean cost of decisions (accuracy is one less such a cost) ± 1.96 standard errors",
-        ("CostRow.low", "CostRow.high", "compare accuracy standard_error"),
+        "interval of the mean cost of decisions (accuracy is one less such a cost)",
+        ("CostRow.low", "CostRow.high", "compare accuracy low", "compare accuracy high"),
     ),
     "bootstrap": Level(
         0.95,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from hetcal._typing import Matrix, Vector
 from hetcal._validation.containers import as_float_array
 from hetcal.data import CalibrationSet
-from hetcal.metrics.statistics import Statistic, checked_value, weighted_mean
+from hetcal.metrics.statistics import WeightedMean, checked_value
 
 LOG_LOSS_EPS = float(np.finfo(np.float64).eps)
 
@@ -183,29 +183,29 @@ def log_losses(proba: Matrix, codes: NDArray[np.integer], *, eps: float = LOG_LO
     return -np.log(np.clip(proba[..., np.arange(codes.shape[0]), codes], eps, 1 - eps))
 
 
-def brier_statistic(items: CalibrationSet) -> Statistic:
+def brier_statistic(items: CalibrationSet) -> WeightedMean:
     """Return :func:`brier_score` as a function of item counts."""
-    return weighted_mean(brier_losses(items.proba, items.codes), items)
+    return WeightedMean(brier_losses(items.proba, items.codes), items)
 
 
-def log_loss_statistic(items: CalibrationSet, *, eps: float = LOG_LOSS_EPS) -> Statistic:
+def log_loss_statistic(items: CalibrationSet, *, eps: float = LOG_LOSS_EPS) -> WeightedMean:
     """Return :func:`log_loss` as a function of item counts."""
     if not 0 < eps < 0.5:
         raise ValueError(f"log_loss: eps must lie between 0 and 0.5, both excluded; got {eps!r}.")
-    return weighted_mean(log_losses(items.proba, items.codes, eps=eps), items)
+    return WeightedMean(log_losses(items.proba, items.codes, eps=eps), items)
 
 
-def accuracy_statistic(items: CalibrationSet) -> Statistic:
+def accuracy_statistic(items: CalibrationSet) -> WeightedMean:
     """Return :func:`accuracy` as a function of item counts."""
     right = items.proba.argmax(axis=1) == items.codes
-    return weighted_mean(right.astype(np.float64), items)
+    return WeightedMean(right.astype(np.float64), items)
 
 
-def expected_cost_statistic(items: CalibrationSet, *, cost_matrix: ArrayLike) -> Statistic:
+def expected_cost_statistic(items: CalibrationSet, *, cost_matrix: ArrayLike) -> WeightedMean:
     """Return :func:`expected_cost` as a function of item counts."""
     cost = check_cost_matrix(cost_matrix, items.n_classes)
     decisions = (items.proba @ cost).argmin(axis=1)
-    return weighted_mean(cost[items.codes, decisions], items)
+    return WeightedMean(cost[items.codes, decisions], items)
 
 
 def check_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> Matrix:

@@ -44,11 +44,17 @@ def value_of(statistic: Statistic, items: CalibrationSet) -> float:
     return float(statistic(np.ones((items.n_items, 1)))[0])
 
 
-def weighted_mean(losses: Vector, items: CalibrationSet) -> Statistic:
-    """Return the statistic that averages one loss per item."""
-    weight = items.weights
-    weighted = weight * losses
-    return lambda counts: (weighted @ counts) / (weight @ counts)
+@dataclass(frozen=True, eq=False)
+class WeightedMean:
+    """The mean of one loss per item as a function of item counts."""
+
+    losses: Vector
+    items: CalibrationSet
+
+    def __call__(self, counts: Matrix) -> Vector:
+        """Return the mean of each resample."""
+        weight = self.items.weights
+        return ((weight * self.losses) @ counts) / (weight @ counts)
 
 
 def checked_value(

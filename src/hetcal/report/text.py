@@ -71,17 +71,23 @@ def comparison_lines(r: model.Report) -> list[str]:
 
 
 def _method_lines(methods: list[findings.MethodRow], recommended: str | None) -> list[str]:
-    lines = [f"{'method':<28}{'Brier':>8} {'±':>7}  {'log loss':>8}  {'ECE':>6}  {'accuracy':>8}"]
+    head = f"{'method':<28}{'Brier':>8}  {'95 % interval':>14} {'log loss':>8}"
+    lines = [f"{head} {'ECE':>6} {'accuracy':>8}"]
     for row in methods:
         s = row.scores
         star = "*" if s["brier"].within_one_se else " "
         chosen = ">" if row.method == recommended else " "
         lines.append(
             f"{chosen} {row.label[:26]:<26}{s['brier'].value:>8.4f}{star}"
-            f"{s['brier'].standard_error or 0:>7.4f}  {s['log_loss'].value:>8.4f}  "
-            f"{s['ece'].value:>6.3f}  {s['accuracy'].value:>8.3f}"
+            f" {interval_text(s['brier']):>14} {s['log_loss'].value:>8.4f} "
+            f"{s['ece'].value:>6.3f} {s['accuracy'].value:>8.3f}"
         )
     return lines
+
+
+def interval_text(score: findings.Score) -> str:
+    """Return the interval of a score; nothing where there is none."""
+    return "" if score.low is None else f"{score.low:.3f} to {score.high:.3f}"
 
 
 def subgroup_lines(r: model.Report, width: int = 80) -> list[str]:

@@ -39,6 +39,7 @@ from hetcal.calibration.hybrid.forests import ProximityFamily
 from hetcal.calibration.hybrid.interval import (
     check_level,
     probability_interval,
+    share_of_vote,
     undiscovered,
     venn_abers_pair,
 )
@@ -263,9 +264,11 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
 
         Its width is what hidden differences between items may be worth that nobody has found, 2 %
         of the Brier score (more with fewer than 500 items, less where local experts have found
-        something), the disagreement of the experts, and, where similar items have a say, how few
-        they are. Assumed is that nothing larger is hidden: a difference that the items cannot show
-        is covered up to this size and no further. The user guide shows the measured coverage.
+        something), the disagreement of the experts, how far few items changed the classifier's
+        probabilities, and, where similar items have a say, how few they are. It reaches further
+        to the side on which the vote of similar items lies, whether they have a say or not.
+        Assumed is that nothing larger is hidden: a difference that the items cannot show is
+        covered up to this size and no further. The user guide shows the measured coverage.
         Where the classifier is right already, intervals are wider than they would have to be,
         because nobody can know it.
 
@@ -466,11 +469,12 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         disagreement = self._trust() * np.maximum(squares - blend**2, 0.0)
         n_items = float(getattr(self, "n_independent_", len(self.calibration_rows_)))
         hidden = undiscovered(Q.shape[1], n_items, self._trust() * self.share_)
-        size = None
-        if self.share_ > 0:  # otherwise no prediction asks similar items, and neither does this
-            size = self._proximity().effective_size(features, scores)
-            size *= n_items / len(self.calibration_rows_)
-        return probability_interval(Q, hidden, disagreement, level, size)
+        vote, size = self._proximity().smooth_vote(features, scores)
+        if self.share_ > 0:  # few similar items matter where they have a say
+            relative = hidden + share_of_vote(size * n_items / len(self.calibration_rows_))
+        else:
+            relative = np.full(len(Q), hidden)
+        return probability_interval(Q, scores.proba, vote, relative, disagreement, n_items, level)
 
     def _mix(self, features: Matrix, scores: Scores) -> tuple[Matrix, Matrix]:
         """Blend the experts whose weight is not zero; also their squares. Others are not asked."""

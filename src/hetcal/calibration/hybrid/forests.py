@@ -35,8 +35,9 @@ _STORED = {
     "forest_": instance(kernel.Forest),
 }
 # Power of the proximity in votes that count dozens of items rather than the very nearest, and how
-# many trees are enough to know how many.
-_SMOOTH, _SOME_TREES = 2.0, 60
+# many trees are enough for them: an interval is to cost at most twenty predictions, also where
+# these ask no forest.
+_SMOOTH, _SOME_TREES = 2.0, 40
 
 
 def _is_powers(value: Any) -> bool:
@@ -160,24 +161,25 @@ class ProximityFamily(ForestFamily):
         votes = kernel.vote_by_some_trees(self.forest_, Z, mass, n_trees, rng, self.n_jobs)
         return votes[:, 0]
 
-    def effective_size(self, features: Matrix, scores: Scores) -> Vector:
-        """Return how many equal votes the vote on each new item is worth; 0 where nobody votes."""
+    def smooth_vote(self, features: Matrix, scores: Scores) -> tuple[Matrix, Vector]:
+        """Return the vote of dozens of similar items on each new item, and its effective size.
+
+        The size is how many equal votes it is worth; where nobody votes it is 0, the vote NaN.
+        """
         Z = self.space_.transform(features, scores)
-        leaves = kernel.apply(self.forest_, Z, self.n_jobs)
-        leaves[:, _SOME_TREES:] = -1
-        queries = kernel.queries_from_leaves(leaves)
-        one_class = np.zeros(self.codes_.shape[0], dtype=np.int64)
+        leaves = kernel.apply(self.forest_.first(_SOME_TREES), Z, self.n_jobs)
         (cast,) = kernel.neighbour_votes(
             self.index_,
-            queries,
-            one_class,
-            1,
+            kernel.queries_from_leaves(leaves),
+            self.codes_,
+            self.n_classes_,
             (_SMOOTH,),
             weight=self.weight_,
             n_jobs=self.n_jobs,
         )
-        total = cast.votes[:, 0]
-        return np.divide(total**2, cast.squares, out=np.zeros_like(total), where=cast.squares > 0)
+        total, squares = cast.votes.sum(axis=1), cast.squares
+        size = np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
+        return shares(cast.votes), size
 
     def out_of_sample_support(self, items: CalibrationSet) -> Reference:
         """Return the support of each calibration item as if it were new."""

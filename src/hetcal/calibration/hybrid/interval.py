@@ -15,11 +15,14 @@ from hetcal.kernels.venn_abers import apply_venn_abers, fit_venn_abers
 # more undiscovered in proportion.
 _UNDISCOVERED, _ITEMS_TO_DISCOVER = 0.02, 500
 # How items learned from locally lessen it, the share of a vote's variance and that of the experts
-# around their blend: chosen on the develop half of the catalogue, 500 and 3000 items
-# (benchmarks/probability_intervals.py).
+# around their blend, with how many items a change of p may be as wrong as it is large, and how far
+# to a vote that was not followed one standard deviation reaches with up to 500 items: chosen on the
+# develop half of the catalogue, 500 and 3000 items (benchmarks/probability_intervals.py).
 _ITEMS_TO_HALVE = 1000 / 1.5
 _SHARE_OF_VOTE = 0.05
 _SHARE_OF_DISAGREEMENT = 0.75
+_ITEMS_TO_CHANGE = 100
+_WAY_TO_VOTE = 0.12
 _NOBODY = 1e-9
 
 
@@ -39,40 +42,52 @@ def undiscovered(n_classes: int, n_items: float, local: float) -> float:
     return at_start / (1 + local * n_items / _ITEMS_TO_HALVE)
 
 
+def share_of_vote(effective_size: Vector) -> Vector:
+    """Return the variance of a vote that counts, in units of Q (1 - Q); huge where nobody votes."""
+    return _SHARE_OF_VOTE / np.maximum(effective_size, _NOBODY)
+
+
 def probability_interval(
     Q: Matrix,
-    hidden: float,
+    P: Matrix,
+    vote: Matrix,
+    relative: Vector,
     disagreement: Matrix,
+    n_items: float,
     level: float,
-    effective_size: Vector | None = None,
 ) -> tuple[Matrix, Matrix]:
     """Return where P(y | x) may lie: so many standard deviations around the prediction.
 
     Parameters
     ----------
-    Q : ndarray of shape (m, K)
-    hidden : float
-        Variance of what nobody has found, in units of Q (1 - Q).
+    Q, P : ndarray of shape (m, K)
+        The prediction, and the classifier's own.
+    vote : ndarray of shape (m, K)
+        What similar items say, followed or not; NaN where there are none.
+    relative : ndarray of shape (m,)
+        Variance of what nobody has found and of votes that count, in units of Q (1 - Q).
     disagreement : ndarray of shape (m, K)
         Variance of the experts around their blend.
+    n_items : float
+        How many independent items were learned from.
     level : float
         Nominal coverage.
-    effective_size : ndarray of shape (m,), optional
-        How many equal votes the vote of similar items is worth, where similar items have a say.
 
     Returns
     -------
     low, high : ndarray of shape (m, K)
-        [0, 1] for items that nobody votes on.
+        [0, 1] for items on which a vote counts that nobody casts.
     """
-    relative = np.full((len(Q), 1), hidden)
-    if effective_size is not None:
-        relative += _SHARE_OF_VOTE / np.maximum(effective_size, _NOBODY)[:, None]
     # Half an item of either outcome: also a prediction of 0 or 1 may be wrong.
+    relative = relative[:, None]
     center = (Q + relative / 2) / (1 + relative)
     variance = center * (1 - center) * relative + _SHARE_OF_DISAGREEMENT * disagreement
-    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(variance)
-    return np.clip(Q - half, 0.0, 1.0), np.clip(Q + half, 0.0, 1.0)
+    error = np.sqrt(variance + min(1.0, _ITEMS_TO_CHANGE / n_items) * (Q - P) ** 2)
+    toward = _WAY_TO_VOTE * min(1.0, _ITEMS_TO_DISCOVER / n_items) * np.nan_to_num(vote - Q)
+    quantile = NormalDist().inv_cdf((1 + level) / 2)
+    low = Q - quantile * (error - np.minimum(toward, 0.0))
+    high = Q + quantile * (error + np.maximum(toward, 0.0))
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def venn_abers_pair(known: Matrix, codes: Rows, weight: Vector, Q: Matrix) -> tuple[Matrix, Matrix]:

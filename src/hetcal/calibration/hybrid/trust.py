@@ -15,6 +15,10 @@ LEAST_LIKELIHOOD = 1e-6
 # behind a perfect model, and the less is gained behind an over-confident one (the table in
 # docs/explanation/hybrid.md).
 _FEW = 30
+# If p is right, a change costs exactly its mean squared size. Without strong evidence, in units of
+# the log-likelihood, it may cost this share of the Brier score; the same table says how it was
+# chosen. New items are changed by somewhat more than those that it is measured on.
+_MOST_LOST, _STRONG = 0.03, 6.0
 
 
 def likelihood_gain(after: Matrix, before: Matrix, items: CalibrationSet) -> float:
@@ -31,11 +35,26 @@ def trust(final: Matrix, items: CalibrationSet, caution: float) -> float:
     for few items: what looks like a gain on them is often none, because weights, share and last
     step were chosen on these items; many items decide by themselves. Evidence is the mean of what
     likelihoods and Brier scores say: a chance pattern that fools one of them often leaves the
-    other unmoved. ``caution`` 0 believes everything.
+    other unmoved. Unless the evidence is strong, the probability is cut so that the change would
+    cost no more than a few percent of the Brier score if p were right after all. ``caution`` 0
+    believes everything.
     """
     against = np.expm1(min(caution * (1 + _FEW / _independent(items)), 500.0))
     evidence = (likelihood_gain(final, items.proba, items) + _brier_evidence(final, items)) / 2
-    return float(1 / (1 + against * np.exp(-np.clip(evidence, -100.0, 100.0))))
+    evidence = float(np.clip(evidence, -100.0, 100.0))
+    believed = float(1 / (1 + against * np.exp(-evidence)))
+    return min(believed, _affordable(final, items, caution, evidence))
+
+
+def _affordable(final: Matrix, items: CalibrationSet, caution: float, evidence: float) -> float:
+    """Return how far p may be moved towards ``final`` at the risk that p is right."""
+    p, count = items.proba, items.counts
+    distance = float(count @ ((final - p) ** 2).sum(axis=1))
+    # A perfect p scores what it says of itself; one that does worse has more to gain.
+    scores = brier_losses(p, items.codes), (p * (1 - p)).sum(axis=1)
+    allowed = _MOST_LOST * max(float(count @ loss) for loss in scores)
+    allowed *= np.exp(max(0.0, evidence - _STRONG))
+    return float(np.sqrt(allowed / (caution * distance))) if caution * distance > 0 else 1.0
 
 
 def _brier_evidence(final: Matrix, items: CalibrationSet) -> float:

@@ -111,9 +111,7 @@ def intervals(groups: Sequence[findings.Subgroup]) -> Frame:
 def scores(methods: Sequence[findings.MethodRow]) -> Frame:
     """Return the frame that the Brier scores of all methods of a table share."""
     briers = [row.scores["brier"] for row in methods]
-    return _strip(
-        [s.value + sign * (s.standard_error or 0) for s in briers for sign in (-1, 1)], 150, 22
-    )
+    return _strip([v for s in briers for v in (s.low, s.value, s.high) if v is not None], 150, 22)
 
 
 def runs(cells: Sequence[findings.HiddenCell]) -> list[list[findings.HiddenCell]]:
