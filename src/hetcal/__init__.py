@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         HetcalWarning,
         RefitWarning,
         TrainingSetWarning,
+        WeightWarning,
     )
     from hetcal._progress import report_progress
     from hetcal._show_versions import show_versions
@@ -93,6 +94,7 @@ _HOME = {
     "Uncalibrated": "hetcal.calibration",
     "VectorScaling": "hetcal.calibration",
     "VennAbersCalibration": "hetcal.calibration",
+    "WeightWarning": "hetcal._exceptions",
     "advise": "hetcal.diagnosis",
     "compare": "hetcal.diagnosis",
     "correct_prior": "hetcal.diagnosis",
@@ -157,6 +159,7 @@ __all__ = [
     "Uncalibrated",
     "VectorScaling",
     "VennAbersCalibration",
+    "WeightWarning",
     "__version__",
     "advise",
     "compare",

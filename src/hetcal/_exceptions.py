@@ -23,6 +23,10 @@ class RefitWarning(HetcalWarning):
     """A model that is fitted already is trained again, because it was not frozen."""
 
 
+class WeightWarning(HetcalWarning):
+    """Weights, taken as counts, stand for many more items than there are rows."""
+
+
 class TrainingSetWarning(HetcalWarning):
     """Calibration items predict almost as well without the classifier: it may be retrained."""
 

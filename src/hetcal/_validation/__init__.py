@@ -17,6 +17,8 @@ from hetcal._validation.rows import (
     check_same_order,
     check_same_rows,
     check_sample_weight,
+    relative_weights,
+    warn_large_counts,
     weights_as_counts,
 )
 
@@ -37,6 +39,8 @@ __all__ = [
     "check_sample_weight",
     "check_two_classes",
     "find_column_order",
+    "relative_weights",
     "warn_column_order",
+    "warn_large_counts",
     "weights_as_counts",
 ]

@@ -33,7 +33,7 @@ from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import STORED, GroupAwareCalibrator
 from hetcal.calibration.chosen_columns import chosen_list
-from hetcal.calibration.extending import ExtendableVotes, refuse_huge
+from hetcal.calibration.extending import ExtendableVotes
 from hetcal.calibration.out_of_sample_support import (
     OutOfSampleSupport,
     Reference,
@@ -182,7 +182,6 @@ class SimilarityCalibrator(StoredVotes, ExtendableVotes, OutOfSampleSupport, Gro
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
         self._check_parameters()
-        refuse_huge(items.weights)
         self._remember(items)
         self.groups_ = items.groups
         self.times_: Matrix | None = None

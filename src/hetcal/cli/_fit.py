@@ -138,11 +138,14 @@ def _fitted(
     method: str, preserve: str | None, labelled: LabelledTable, seed: int
 ) -> tuple[Any, list[str]]:
     """Return the calibrator, and what hetcal warned of while it was fitted."""
+    from hetcal._validation import warn_large_counts
     from hetcal.calibration.fitting import fitted_to, seeded
     from hetcal.calibration.registry import get_calibrator
 
     calibrator = get_calibrator(method, preserve=preserve, classes=labelled.classes)
     with warnings_as_notes() as said:
+        if method in _GLOBAL:
+            warn_large_counts(labelled.weight)
         fitted = fitted_to(seeded(calibrator, seed), labelled.items)
     return fitted, said
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr
 
 from hetcal._typing import Matrix, Rows, Vector
+from hetcal._validation import relative_weights
 from hetcal._validation.text import short_list
 from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity.condition_pairs import (
@@ -289,7 +290,7 @@ def _search(
         return []
     here = [Column(c.name, c.values[rows], c.levels) for c in columns]
     masks = np.column_stack([condition.mask(here) for condition in conditions])
-    weight = items.weights[rows]
+    weight = relative_weights(items.weights[rows])
     P = items.proba[rows]
     spread = P * (1 - P)
     left = items.onehot[rows] - P

@@ -202,6 +202,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
         _check_caution(self.caution)
+        items = items.with_relative_weights()  # what is known is judged by rows
         self._remember(items)
         self.encoder_ = items.encoder()
         self.n_features_in_ = self.encoder_.n_features_in_
