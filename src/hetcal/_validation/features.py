@@ -19,6 +19,7 @@ A sparse matrix stays sparse (CSR) where the method allows it.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -167,6 +168,20 @@ class FeatureEncoder:
             levels = self.levels_.get(j)
             names += [name] if levels is None else [f"{name}={level}" for level in levels]
         return names
+
+    def places_out(self, places: Iterable[int]) -> list[int]:
+        """Return the columns of the encoded matrix that some columns of the input become.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"region": ["north", "south"], "age": [31.0, 58.0]})
+        >>> FeatureEncoder().fit(table).places_out([0])
+        [0, 1]
+        """
+        widths = [len(self.levels_.get(j, [None])) for j in range(self.n_features_in_)]
+        ends = np.cumsum(widths).tolist()
+        return [k for j in places for k in range(ends[j] - widths[j], ends[j])]
 
     def _check_restored(self) -> None:
         n, levels, names = self.n_features_in_, self.levels_, self.feature_names_in_
