@@ -72,9 +72,7 @@ def test_an_expert_may_compare_by_columns_of_the_table(preserve, tmp_path):
         )
         said = expected.predict_proba(table, y_proba=data.y_proba)
         np.testing.assert_allclose(asked[0], said, atol=1e-12)
-        assert (
-            columns in expert.get_params().values()
-        )  # what was passed stays
+        assert columns in expert.get_params().values()  # what was passed stays
     hetcal.save(hybrid, tmp_path / "m.hetcal")
     np.testing.assert_array_equal(
         hetcal.load(tmp_path / "m.hetcal").predict_proba(table, y_proba=data.y_proba),
