@@ -242,3 +242,12 @@ def test_columns_of_groups_are_read_one_by_one_and_together():
         check_groups(table.assign(x=[1.0, None, 2.0]), 3)
     with pytest.raises(ValueError, match="single value 'a', 'b'"):
         check_groups([["a", "b"], ["a", "b"]], 2)
+
+
+def test_numbers_that_cannot_be_read_are_told_whatever_the_error_is_made_from():
+    class Odd:
+        def __float__(self):
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    with pytest.raises(ValueError, match="sample_weight must hold numbers.*invalid start byte"):
+        check_sample_weight(np.array([Odd(), Odd()], dtype=object), 2)

@@ -170,10 +170,21 @@ def as_float_array(data: Any, name: str) -> NDArray[np.float64]:
         # One memory order, so that sums do not depend on the container by a rounding error.
         return np.asarray(array, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
-        raise type(error)(
+        raise plain_kind(error)(
             f"{name} must hold numbers; got values such as {_example(array)!r} ({error}). "
             "Convert the columns to numbers first."
         ) from error
+
+
+def plain_kind(error: Exception) -> type[Exception]:
+    """Return TypeError or ValueError: what an error is that may be made from more than a text.
+
+    Examples
+    --------
+    >>> plain_kind(UnicodeDecodeError("utf-8", b"", 0, 1, "odd")).__name__
+    'ValueError'
+    """
+    return TypeError if isinstance(error, TypeError) else ValueError
 
 
 def _example(array: NDArray) -> Any:

@@ -44,7 +44,7 @@ from hetcal._stored.fields import (
     optional,
     whole,
 )
-from hetcal._validation.containers import as_frame, masked_as_missing
+from hetcal._validation.containers import as_frame, masked_as_missing, plain_kind
 from hetcal._validation.text import short_list
 from hetcal._validation.vectors import spread_vectors
 
@@ -229,9 +229,8 @@ class FeatureEncoder:
                 found |= {} if levels is None else {j: levels}
         if refused:
             first = next(iter(refused.values()))
-            # Subclasses of the two may be made from other arguments than a text.
-            kind = TypeError if isinstance(first, TypeError) else ValueError
-            raise kind(f"{first}{_what_can_be_used(frame.columns, list(refused))}") from first
+            told = f"{first}{_what_can_be_used(frame.columns, list(refused))}"
+            raise plain_kind(first)(told) from first
         return found
 
     def _column_levels(self, column: nw.Series) -> list | None:
