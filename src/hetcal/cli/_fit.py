@@ -108,6 +108,8 @@ def fit(
         say(f"Fitting {method} on {labelled.n_items:,} items", None)
         calibrator, warned = _fitted(method, preserve, labelled, drawing.seed)
         say("Measuring", None)
+        from hetcal.tables.later_rows import items_digest
+
         warned += _dependent_rows(labelled, drawing.seed) if method in _LOCAL else []
         record = {
             "source": Path(table).name,
@@ -115,6 +117,7 @@ def fit(
             "items": labelled.n_items,
             "method": method,
             "preserve": preserve,
+            "digest": items_digest(labelled.X, labelled.output, labelled.y),
             **_measured(calibrator, labelled.items, drawing.seed),
             "drawn": labelled.drawn,
             "left_out": labelled.left_out,

@@ -58,14 +58,35 @@ class LaterRows:
 
     def hashes(self) -> NDArray[np.integer]:
         """Return one number for each row, by which the same values are known again."""
-        parts = [pd.DataFrame(self.output), pd.Series(self.y.astype(str))]
-        whole = pd.concat([*([] if self.X is None else [self.X]), *parts], axis=1)
-        return pd.util.hash_pandas_object(whole, index=False).to_numpy()
+        return _hashes(self.X, self.output, self.y)
 
     def digest(self, *, ordered: bool = False) -> str:
         """Return a fingerprint of the items, by which they are known again in any order, or one."""
-        hashes = self.hashes()
-        return hashlib.sha256((hashes if ordered else np.sort(hashes)).tobytes()).hexdigest()
+        return _digest(self.hashes() if ordered else np.sort(self.hashes()))
+
+
+def items_digest(X: pd.DataFrame | None, output: NDArray[np.float64], y: NDArray) -> str:
+    """Return a fingerprint of items, by which they are known again in their order.
+
+    Examples
+    --------
+    >>> X, p, y = pd.DataFrame({"age": [31.0, 58.0]}), np.full((2, 2), 0.5), np.array(["a", "b"])
+    >>> items_digest(X, p, y) == items_digest(X + 1, p, y)
+    False
+    """
+    return _digest(_hashes(X, output, y))
+
+
+def _hashes(X: pd.DataFrame | None, output: NDArray[np.float64], y: NDArray) -> NDArray[np.integer]:
+    parts = [pd.DataFrame(output), pd.Series(y.astype(str))]
+    if X is not None:
+        parts.insert(0, X.reset_index(drop=True))
+    whole = pd.concat(parts, axis=1)
+    return pd.util.hash_pandas_object(whole, index=False).to_numpy()
+
+
+def _digest(hashes: NDArray[np.integer]) -> str:
+    return hashlib.sha256(hashes.tobytes()).hexdigest()
 
 
 def read_later(
