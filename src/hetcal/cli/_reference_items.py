@@ -18,9 +18,10 @@ from hetcal.tables.groups import group_names
 from hetcal.tables.kinds import as_labels, as_table
 from hetcal.tables.later_rows import items_digest, read_later
 from hetcal.tables.output_columns import missing_rows
-from hetcal.tables.reading import BATCH_ROWS, open_table, whole_table
+from hetcal.tables.reading import open_table, whole_table
 from hetcal.tables.sampling import RowSampler
 from hetcal.tables.selection import listed
+from hetcal.tables.sizes import BATCH_ROWS
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel

@@ -17,9 +17,10 @@ from hetcal._validation import check_sample_weight
 from hetcal._validation.text import is_missing
 from hetcal.tables.groups import group_names, refuse_no_group
 from hetcal.tables.kinds import as_labels, as_numbers, as_table, values_of
-from hetcal.tables.reading import BATCH_ROWS, open_table, whole_table
+from hetcal.tables.reading import open_table, whole_table
 from hetcal.tables.roles import TableRoles
 from hetcal.tables.selection import listed
+from hetcal.tables.sizes import BATCH_ROWS
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,9 @@ import pandas as pd
 
 from hetcal._exceptions import InputError
 from hetcal._validation.text import infer_column
+from hetcal.tables.sizes import BATCH_ROWS
 from hetcal.tables.sources import ArrowSource, CsvSource, ParquetSource, Source
 
-#: Rows that are in memory at a time.
-BATCH_ROWS = 50_000
 FORMATS = ("csv", "parquet", "arrow")
 STDIN = "-"
 
