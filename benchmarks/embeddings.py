@@ -45,7 +45,7 @@ def generate(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def named(method: str) -> Any:
-    """Return a calibrator; "cosine" is the vote of the hundred most similar items by their angle."""
+    """Return a calibrator; "cosine" is the vote of the hundred items at the smallest angles."""
     if method == "cosine":
         return hetcal.SimilarityCalibrator("cosine", n_neighbors=100)
     return hetcal.get_calibrator(method)

@@ -186,7 +186,7 @@ Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV (also .csv.gz), Parquet, Arrow or Feather; - is standard input.",
+        help="CSV (also .csv.gz), Parquet (or a folder of it), Arrow, Feather; - is stdin.",
         show_default=False,
     ),
 ]

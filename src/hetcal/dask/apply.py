@@ -17,7 +17,7 @@ from hetcal.batches.additions import FLAGS
 from hetcal.batches.arrow import BatchCalibrator
 from hetcal.dask._needs import need_dask
 from hetcal.dask.cluster import connected
-from hetcal.dask.parquet import Piece, Plan, plan
+from hetcal.tables.parquet_parts import Piece, Plan, plan
 from hetcal.tables.sizes import BATCH_ROWS
 
 PART_ROWS = 1_000_000
