@@ -251,3 +251,19 @@ def test_numbers_that_cannot_be_read_are_told_whatever_the_error_is_made_from():
 
     with pytest.raises(ValueError, match="sample_weight must hold numbers.*invalid start byte"):
         check_sample_weight(np.array([Odd(), Odd()], dtype=object), 2)
+
+
+def test_probabilities_with_decimal_commas_say_so():
+    with pytest.raises(ValueError, match=r"such as '0,25'.*decimal points in place of commas"):
+        check_proba([["0,25", "0,75"]])
+
+
+def test_a_lazy_table_of_probabilities_is_to_be_collected():
+    with pytest.raises(TypeError, match=r"y_proba is a lazy table. Pass y_proba.collect\(\)"):
+        check_proba(pl.LazyFrame({"p": [0.5]}))
+
+
+@pytest.mark.parametrize("X", [{"a": [1, 2]}, [{"a": 1}, {"a": 2}]])
+def test_dicts_are_to_be_tables(X):
+    with pytest.raises(TypeError, match=r"dict.*pandas\.DataFrame\(X\)"):
+        check_same_rows(X=X, y=[0, 1])

@@ -473,3 +473,18 @@ def test_large_tables_of_sparse_columns_stay_sparse(monkeypatch):
         np.testing.assert_allclose(said[k][1], said[0][1])
         np.testing.assert_allclose(said[k][2], said[0][1][:2])
         np.testing.assert_allclose(said[k][3], said[0][1][:2])
+
+
+COMMA = r"replace\(',', '\.'\)\)"
+
+
+@pytest.mark.parametrize(("sign", "remedy"), [(".", r"X\['a'\]\)"), (",", COMMA)])
+def test_numbers_as_text_are_told_from_text(sign, remedy):
+    values = [f"{value:.3f}".replace(".", sign) for value in np.linspace(-1, 1, 150)]
+    with pytest.raises(ValueError, match=f"numbers as text, such as '-0{sign}.*{remedy}"):
+        FeatureEncoder().fit(pd.DataFrame({"a": values}))
+
+
+def test_types_without_encoding_have_their_own_name():
+    with pytest.raises(TypeError, match=r"has type period\[D\]"):
+        FeatureEncoder().fit(pd.DataFrame({"a": pd.period_range("2024", periods=3, freq="D")}))

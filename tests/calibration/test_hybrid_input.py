@@ -87,3 +87,11 @@ def test_an_expert_by_columns_that_are_not_there_says_so():
         HybridCalibrator([SimilarityCalibrator(features=["ages"])]).fit(
             table, data.y, y_proba=data.y_proba
         )
+
+
+def test_two_items_are_too_few():
+    for n, weight in ((2, None), (5, [1.0, 1.0, 0.0, 0.0, 0.0])):
+        X, y, p = np.eye(5)[:n], (np.arange(5) % 2)[:n], np.linspace(0.2, 0.7, 5)[:n]
+        with pytest.raises(ValueError, match="2 items are too few.*Collect more"):
+            HybridCalibrator(n_estimators=2).fit(X, y, y_proba=p, sample_weight=weight)
+    HybridCalibrator(n_estimators=2).fit(np.eye(3), [0, 1, 0], y_proba=[0.2, 0.6, 0.4])

@@ -44,7 +44,7 @@ from hetcal._stored.fields import (
     optional,
     whole,
 )
-from hetcal._validation.containers import as_frame, masked_as_missing, plain_kind
+from hetcal._validation.containers import as_frame, is_number, masked_as_missing, plain_kind
 from hetcal._validation.text import short_list
 from hetcal._validation.vectors import spread_vectors
 
@@ -246,8 +246,8 @@ class FeatureEncoder:
         if dtype in (nw.String, nw.Object):
             return self._levels_of_strings(column.name, values)
         raise TypeError(
-            f"Column {column.name!r} of X has type {dtype}, which has no encoding. Leave it out or "
-            "turn it into numbers first (for a date: an age in days, the month, ...)."
+            f"Column {column.name!r} of X has type {_told(column)}, which has no encoding. Leave "
+            "it out or turn it into numbers first (for a date: an age in days, the month, ...)."
         )
 
     def _levels_of_strings(self, name: str, values: NDArray) -> list | None:
@@ -262,6 +262,7 @@ class FeatureEncoder:
             return None
         levels = _sorted_levels(values)
         if len(levels) > self.max_levels:
+            _refuse_numbers_as_text(name, levels)
             raise ValueError(
                 f"Column {name!r} of X is text with {len(levels)} distinct values and has no "
                 "encoding. Drop it, encode it as numbers, or turn it into a categorical column "
@@ -421,6 +422,25 @@ def _column_medians(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     known = ~np.isnan(matrix)
     filled = np.where(known.any(axis=0), matrix, 0.0)
     return np.nanmedian(filled, axis=0)
+
+
+def _told(column: nw.Series) -> Any:
+    """Return the type of a column, by the library's own name where narwhals knows none."""
+    return column.to_native().dtype if column.dtype == nw.Unknown else column.dtype
+
+
+def _refuse_numbers_as_text(name: str, levels: list) -> None:
+    """Raise where text holds numbers, with a decimal point or a decimal comma."""
+    column = f"X[{name!r}]"
+    for sign, remedy in (
+        (".", f"pandas.to_numeric({column})"),
+        (",", f"pandas.to_numeric({column}.str.replace(',', '.'))"),
+    ):
+        if all(is_number(str(level).replace(sign, ".")) for level in levels):
+            raise ValueError(
+                f"Column {name!r} of X has no encoding: it holds numbers as text, such as "
+                f"{levels[0]!r}. Turn it into numbers, e.g. {remedy}."
+            )
 
 
 def _sorted_levels(values: NDArray) -> list:

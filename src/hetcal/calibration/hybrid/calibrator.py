@@ -58,6 +58,7 @@ from hetcal.metrics.standard_errors import mean_and_error
 
 _BASE = "base"
 _BLOCK_ROWS = 1 << 14
+_FEWEST_ITEMS = 3  # one is left out, and of the rest one more
 # What counts as hardly any use of the classifier, what it must not exceed even by chance, and how
 # local the hybrid must be for that to be a matter of its calibration items.
 _LITTLE_RELIANCE, _LITTLE_RELIANCE_AT_MOST, _LOCAL = 0.01, 0.05, 0.5
@@ -208,6 +209,11 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         self.n_features_in_ = self.encoder_.n_features_in_
         self.calibration_rows_ = np.flatnonzero(items.weights > 0)
         learned = items.take(self.calibration_rows_)
+        if learned.n_items < _FEWEST_ITEMS:
+            raise ValueError(
+                f"HybridCalibrator: {learned.n_items} items are too few to weigh experts on items "
+                f"left out; {_FEWEST_ITEMS} is the least, and some dozens are of use. Collect more."
+            )
         units = self.calibration_rows_ if learned.groups is None else np.unique(learned.groups)
         self.n_independent_ = len(units)
         folds = Folds.make(learned.n_items, seed=self.random_state, groups=learned.groups)
