@@ -210,6 +210,12 @@ def read_labelled(
         other_columns=_other_columns(frame, taken | set(found.kinds)),
         notes=notes + found.notes,
     )
+    if not is_logits and np.isin(given[kept], (0, 1)).all():
+        labelled.notes.append(
+            f"{listed(columns, 5)}: nothing but 0 and 1. These look like predicted classes; all "
+            "that can be learned from them is how often each is right. Probabilities say more: "
+            "pass the model's predict_proba."
+        )
     if being_right:
         labelled.notes.insert(0, _about_being_right(labelled))
     check_order(labelled, accept=accept_order)
