@@ -281,7 +281,10 @@ class _Fitted:
                 "collect more items."
             )
         if low <= 0:
-            return "No clear gain: these items do not show that the model's own are wrong."
+            return (
+                "No clear gain: these items do not show that the calibrated probabilities are "
+                "better than the model's own."
+            )
         return None
 
     def _experts(self) -> Any:
