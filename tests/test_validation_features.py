@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from hetcal import advise, get_calibrator
-from hetcal._exceptions import UnknownCategoryWarning
+from hetcal import HybridCalibrator, SimilarityCalibrator, advise, get_calibrator
+from hetcal._exceptions import SlowFitWarning, UnknownCategoryWarning
 from hetcal._validation import FeatureEncoder, check_labels
 from hetcal.calibration.chosen_columns import as_transformer
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import heterogeneity_test
+from hetcal.similarity import ForestProximity
 
 NAN = np.nan
 TABLE = {
@@ -488,3 +489,17 @@ def test_numbers_as_text_are_told_from_text(sign, remedy):
 def test_types_without_encoding_have_their_own_name():
     with pytest.raises(TypeError, match=r"has type period\[D\]"):
         FeatureEncoder().fit(pd.DataFrame({"a": pd.period_range("2024", periods=3, freq="D")}))
+
+
+def test_a_projection_is_proposed_where_fitting_takes_minutes(monkeypatch):
+    monkeypatch.setattr("hetcal._validation.features._SLOW_CELLS", 20_000)
+    rng = np.random.default_rng(0)
+    X, y, p = rng.normal(size=(60, 400)), np.arange(60) % 2, rng.random(60)
+    hybrid = HybridCalibrator((), n_estimators=2)
+    for calibrator in (hybrid, SimilarityCalibrator(ForestProximity(n_estimators=2))):
+        with pytest.warns(SlowFitWarning, match=r"60 x 40\d values.*PCA\(50\)\.fit\(X\)") as caught:
+            calibrator.fit(X, y, y_proba=p)
+        assert caught[0].filename == __file__
+    # Warnings are errors here: not of narrow tables, nor where a vote by distance is quick.
+    hybrid.fit(X[:, :300], y, y_proba=p)
+    get_calibrator("sbaw").fit(X, y, y_proba=p)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         FileFormatError,
         HetcalWarning,
         RefitWarning,
+        SlowFitWarning,
         TrainingSetWarning,
         WeightWarning,
     )
@@ -87,6 +88,7 @@ _HOME = {
     "ReliabilityDisplay": "hetcal.plotting",
     "Report": "hetcal.report",
     "SimilarityCalibrator": "hetcal.calibration",
+    "SlowFitWarning": "hetcal._exceptions",
     "SplineCalibration": "hetcal.calibration",
     "SupportMonitor": "hetcal.monitor",
     "TemperatureScaling": "hetcal.calibration",
@@ -152,6 +154,7 @@ __all__ = [
     "ReliabilityDisplay",
     "Report",
     "SimilarityCalibrator",
+    "SlowFitWarning",
     "SplineCalibration",
     "SupportMonitor",
     "TemperatureScaling",

@@ -27,6 +27,10 @@ class WeightWarning(HetcalWarning):
     """Weights, taken as counts, stand for many more items than there are rows."""
 
 
+class SlowFitWarning(HetcalWarning):
+    """Features are so many that fitting takes minutes; a projection of them would do."""
+
+
 class TrainingSetWarning(HetcalWarning):
     """Calibration items predict almost as well without the classifier: it may be retrained."""
 

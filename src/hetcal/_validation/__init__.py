@@ -1,7 +1,7 @@
 """Tables and arrays in, checked arrays out; every error text about input lives here."""
 
 from hetcal._validation.column_order import find_column_order, warn_column_order
-from hetcal._validation.features import FeatureEncoder, check_finite_numeric
+from hetcal._validation.features import FeatureEncoder, check_finite_numeric, propose_projection
 from hetcal._validation.labels import check_labels, check_two_classes
 from hetcal._validation.options import check_choice
 from hetcal._validation.proba import (
@@ -39,6 +39,7 @@ __all__ = [
     "check_sample_weight",
     "check_two_classes",
     "find_column_order",
+    "propose_projection",
     "relative_weights",
     "warn_column_order",
     "warn_large_counts",

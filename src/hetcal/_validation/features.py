@@ -30,7 +30,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hetcal._exceptions import UnknownCategoryWarning, levels_to_caller
+from hetcal._exceptions import SlowFitWarning, UnknownCategoryWarning, levels_to_caller
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import (
     MOST_FEATURES,
@@ -50,6 +50,8 @@ from hetcal._validation.vectors import spread_vectors
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
 # What a file may ask for. A table is predicted column by column, and loading predicts once.
+#: Columns, and numbers in all, above which forests and kernels take minutes.
+_WIDE, _SLOW_CELLS = 300, 10_000_000
 _MOST_LEVELS, _MOST_TABLE_COLUMNS = 10_000_000, 50_000
 
 
@@ -345,6 +347,27 @@ def _what_can_be_used(names: list, refused: list) -> str:
         f"other columns: LocallyCalibratedClassifier(classifier, features={chosen}) hands only "
         "these to the calibrator."
     )
+
+
+def propose_projection(features: Any, caller: str) -> None:
+    """Warn where so many columns of so many items are about to be compared that it takes minutes.
+
+    Parameters
+    ----------
+    features : ndarray or sparse matrix of shape (n, d)
+    caller : str
+        Who compares them.
+    """
+    n, d = features.shape
+    if d > _WIDE and n * d > _SLOW_CELLS and not sparse.issparse(features):
+        warnings.warn(
+            f"{caller}: X has {n:,} x {d} values, and fitting to them takes minutes. Columns of an "
+            "embedding mean little one by one; project them once, without labels: "
+            "pca = sklearn.decomposition.PCA(50).fit(X), then fit to pca.transform(X) and predict "
+            "with pca.transform(X_new).",
+            SlowFitWarning,
+            stacklevel=levels_to_caller(),
+        )
 
 
 def check_finite_numeric(matrix: NDArray[np.float64]) -> None:

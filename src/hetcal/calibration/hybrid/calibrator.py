@@ -32,7 +32,7 @@ from hetcal._stored.fields import (
     whole,
 )
 from hetcal._typing import Matrix
-from hetcal._validation import FeatureEncoder
+from hetcal._validation import FeatureEncoder, propose_projection
 from hetcal.calibration.base import STORED, BaseCalibrator, GroupAwareCalibrator
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
@@ -206,6 +206,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         items = items.with_relative_weights()  # what is known is judged by rows
         self._remember(items)
         self.encoder_ = items.encoder()
+        propose_projection(items.features(), "HybridCalibrator")
         self.n_features_in_ = self.encoder_.n_features_in_
         self.calibration_rows_ = np.flatnonzero(items.weights > 0)
         learned = items.take(self.calibration_rows_)
