@@ -146,7 +146,7 @@ def test_classes_fix_the_order_and_may_be_missing():
         ([0.0, np.nan], None, "1 missing label.*row 1.*Drop the rows"),
         (["a", None], None, "1 missing label.*row 1.*Drop the rows"),
         ([], None, "y is empty.*at least one label"),
-        (np.zeros((2, 2)), None, "1d array.*single column"),
+        (np.zeros((2, 2)), None, "1d array.*argmax"),
         (None, None, "y is missing"),
     ],
 )
@@ -267,3 +267,8 @@ def test_a_lazy_table_of_probabilities_is_to_be_collected():
 def test_dicts_are_to_be_tables(X):
     with pytest.raises(TypeError, match=r"dict.*pandas\.DataFrame\(X\)"):
         check_same_rows(X=X, y=[0, 1])
+
+
+def test_several_columns_of_labels_say_what_to_do_with_one_hot_rows_and_with_many_labels():
+    with pytest.raises(ValueError, match=r"2 columns.*y\.argmax\(axis=1\).*one calibrator per col"):
+        check_labels([[0, 1], [1, 0]])
