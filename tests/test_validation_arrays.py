@@ -272,3 +272,11 @@ def test_dicts_are_to_be_tables(X):
 def test_several_columns_of_labels_say_what_to_do_with_one_hot_rows_and_with_many_labels():
     with pytest.raises(ValueError, match=r"2 columns.*y\.argmax\(axis=1\).*one calibrator per col"):
         check_labels([[0, 1], [1, 0]])
+
+
+def test_probabilities_that_are_passed_as_logits_are_noticed():
+    P = np.random.default_rng(0).dirichlet([1, 1, 1], 10)
+    with pytest.raises(ValueError, match=r"logits holds probabilities.*Pass them as y_proba="):
+        check_logits(P)
+    for Z in (P[:9], np.log(P), P + 0.1, P[:, :1]):  # too few to tell, or logits
+        check_logits(Z)

@@ -610,3 +610,8 @@ def test_nothing_but_zero_and_one_is_said_to_be_no_probability():
     for table, expected in ((LOANS_OF_FORTY, 0), (LOANS_OF_FORTY.assign(p=[0, 1, 1, 1] * 10), 1)):
         labelled = read_labelled(table, label="y", proba="p")
         assert sum("nothing but 0 and 1" in note for note in labelled.notes) == expected
+
+
+def test_probabilities_that_are_named_as_logits_are_noticed():
+    with pytest.raises(InputError, match=r"'p_no', 'p_yes' hold probabilities.*with --proba"):
+        read_labelled(loans(), label="outcome", logits="p_*")

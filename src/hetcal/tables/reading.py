@@ -83,7 +83,7 @@ class Reader:
         return self._source.done()
 
 
-def table_format(path: str | Path, format: str | None = None) -> str:
+def table_format(path: str | Path, format: str | None = None, *, option: str = "--format") -> str:
     """Return ``"csv"``, ``"parquet"`` or ``"arrow"``: as said, or by the end of the file's name.
 
     Examples
@@ -108,7 +108,7 @@ def table_format(path: str | Path, format: str | None = None) -> str:
     if found is None:
         raise InputError(
             f"{path}: the kind of table is not clear from the name. Rename it (.csv, .csv.gz, "
-            ".parquet, .arrow, .feather), or pass --format csv, parquet or arrow."
+            f".parquet, .arrow, .feather), or pass {option} csv, parquet or arrow."
         )
     return found
 
