@@ -615,3 +615,27 @@ def test_nothing_but_zero_and_one_is_said_to_be_no_probability():
 def test_probabilities_that_are_named_as_logits_are_noticed():
     with pytest.raises(InputError, match=r"'p_no', 'p_yes' hold probabilities.*with --proba"):
         read_labelled(loans(), label="outcome", logits="p_*")
+
+
+@pytest.mark.parametrize(
+    ("table", "remedy"),
+    [
+        ("loans.csv", r"read_table\(path\)"),
+        (pl.LazyFrame({"p": [0.5], "y": [1]}), r"table\.collect\(\)"),
+        ({"p": [0.5], "y": [1]}, r"pandas\.DataFrame"),
+    ],
+)
+def test_what_is_no_table_says_how_to_make_one(table, remedy):
+    with pytest.raises(TypeError, match=remedy):
+        read_labelled(table, label="y", proba="p")
+
+
+def test_columns_of_the_same_name_and_columns_named_by_numbers():
+    named = LOANS_OF_FORTY.rename(columns={"age": 0})
+    labelled = read_labelled(named, label="y", proba="p")
+    assert list(labelled.X.columns) == ["0"]
+    np.testing.assert_array_equal(labelled.roles.items(named).X, labelled.X)
+    both = LOANS_OF_FORTY.assign(**{"0": 1.0}).rename(columns={"age": 0})
+    for table in (LOANS_OF_FORTY.rename(columns={"age": "p"}), both):
+        with pytest.raises(InputError, match="two columns named '[p0]'"):
+            read_labelled(table, label="y", proba="p")

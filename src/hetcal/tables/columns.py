@@ -8,6 +8,7 @@ that names the remedy.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import narwhals as nw
@@ -246,9 +247,14 @@ def _other_columns(frame: nw.DataFrame, used: set[str]) -> dict[str, NDArray]:
 def _checked_frame(table: Any) -> nw.DataFrame:
     frame = as_table(table)
     if frame is None:
+        remedy = "Make one, e.g. pandas.DataFrame(...)."
+        if isinstance(table, str | Path):
+            remedy = "Read the file first: hetcal.tables.read_table(path)."
+        elif hasattr(table, "collect"):
+            remedy = "Pass table.collect()."
         raise TypeError(
-            f"Expected a table with named columns (pandas, polars, Arrow); got "
-            f"{type(table).__name__}. Make one, e.g. pandas.DataFrame(...)."
+            "Expected a table with named columns (pandas, polars, Arrow); got "
+            f"{type(table).__name__}. {remedy}"
         )
     if frame.shape[0] == 0:
         raise InputError("The table has no rows. Pass one with labelled items.")
