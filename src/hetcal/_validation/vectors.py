@@ -55,13 +55,14 @@ def _without_sparse_columns(X: Any) -> Any:
     """Return a table without sparse columns of pandas."""
     if not isinstance(X, pd.DataFrame):
         return X
+    table: Any = X  # whose accessor .sparse the types of pandas do not know
     kinds = {j: dtype for j, dtype in enumerate(X.dtypes) if isinstance(dtype, pd.SparseDtype)}
     if not kinds:
         return X
     zeros = all(kind.fill_value == 0 for kind in kinds.values())
     if len(kinds) == X.shape[1] and zeros and 8 * X.size > _LARGEST_DENSE:
-        return X.sparse.to_coo().tocsr()
-    columns = [X.iloc[:, j] for j in range(X.shape[1])]
+        return table.sparse.to_coo().tocsr()
+    columns = [table.iloc[:, j] for j in range(X.shape[1])]
     return pd.concat(
         [c.sparse.to_dense() if j in kinds else c for j, c in enumerate(columns)], axis=1
     )
