@@ -27,7 +27,7 @@ from scipy.special import ndtr, stdtr
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import relative_weights
-from hetcal._validation.text import short_list
+from hetcal._validation.text import short, short_list
 from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity.condition_pairs import (
     BEAM,
@@ -42,7 +42,6 @@ from hetcal.heterogeneity.conditions import (
     candidate_conditions,
     columns_of,
     encoded_columns,
-    short,
 )
 from hetcal.heterogeneity.functions_of_p import fit_global
 from hetcal.heterogeneity.multiplicity import benjamini_hochberg, holm
