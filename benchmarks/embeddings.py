@@ -17,6 +17,7 @@ import resource
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -25,7 +26,7 @@ from sklearn.decomposition import PCA
 import hetcal
 from hetcal.metrics import brier_score
 
-METHODS = ("temperature", "swc", "hybrid", "heterogeneity")
+METHODS = ("temperature", "cosine", "swc", "hybrid", "heterogeneity")
 N_NEW = 20_000
 
 
@@ -41,6 +42,13 @@ def generate(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     y = (rng.random(n) < expit(meant)).astype(int)
     p = expit(said).astype(float)
     return X, y, np.column_stack([1 - p, p])
+
+
+def named(method: str) -> Any:
+    """Return a calibrator; "cosine" is the vote of the hundred items at the smallest angles."""
+    if method == "cosine":
+        return hetcal.SimilarityCalibrator("cosine", n_neighbors=100)
+    return hetcal.get_calibrator(method)
 
 
 def peak() -> float:
@@ -61,7 +69,7 @@ def measure(method: str, n: int, d: int, n_components: int) -> None:
         hidden = hetcal.HiddenHeterogeneity().fit(X, y, y_proba=P)
         fitted, score = time.process_time(), f"p = {hidden.p_value_:.2g}"
     else:
-        calibrator = hetcal.get_calibrator(method).fit(X, y, y_proba=P)
+        calibrator = named(method).fit(X, y, y_proba=P)
         fitted = time.process_time()
         score = f"{brier_score(y_new, calibrator.predict_proba(X_new, y_proba=P_new)):.4f}"
     seconds = (projected - start, fitted - projected, time.process_time() - fitted)

@@ -146,7 +146,7 @@ def test_classes_fix_the_order_and_may_be_missing():
         ([0.0, np.nan], None, "1 missing label.*row 1.*Drop the rows"),
         (["a", None], None, "1 missing label.*row 1.*Drop the rows"),
         ([], None, "y is empty.*at least one label"),
-        (np.zeros((2, 2)), None, "1d array.*single column"),
+        (np.zeros((2, 2)), None, "1d array.*argmax"),
         (None, None, "y is missing"),
     ],
 )
@@ -242,3 +242,41 @@ def test_columns_of_groups_are_read_one_by_one_and_together():
         check_groups(table.assign(x=[1.0, None, 2.0]), 3)
     with pytest.raises(ValueError, match="single value 'a', 'b'"):
         check_groups([["a", "b"], ["a", "b"]], 2)
+
+
+def test_numbers_that_cannot_be_read_are_told_whatever_the_error_is_made_from():
+    class Odd:
+        def __float__(self):
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    with pytest.raises(ValueError, match="sample_weight must hold numbers.*invalid start byte"):
+        check_sample_weight(np.array([Odd(), Odd()], dtype=object), 2)
+
+
+def test_probabilities_with_decimal_commas_say_so():
+    with pytest.raises(ValueError, match=r"such as '0,25'.*decimal points in place of commas"):
+        check_proba([["0,25", "0,75"]])
+
+
+def test_a_lazy_table_of_probabilities_is_to_be_collected():
+    with pytest.raises(TypeError, match=r"y_proba is a lazy table. Pass y_proba.collect\(\)"):
+        check_proba(pl.LazyFrame({"p": [0.5]}))
+
+
+@pytest.mark.parametrize("X", [{"a": [1, 2]}, [{"a": 1}, {"a": 2}]])
+def test_dicts_are_to_be_tables(X):
+    with pytest.raises(TypeError, match=r"dict.*pandas\.DataFrame\(X\)"):
+        check_same_rows(X=X, y=[0, 1])
+
+
+def test_several_columns_of_labels_say_what_to_do_with_one_hot_rows_and_with_many_labels():
+    with pytest.raises(ValueError, match=r"2 columns.*y\.argmax\(axis=1\).*one calibrator per col"):
+        check_labels([[0, 1], [1, 0]])
+
+
+def test_probabilities_that_are_passed_as_logits_are_noticed():
+    P = np.random.default_rng(0).dirichlet([1, 1, 1], 10)
+    with pytest.raises(ValueError, match=r"logits holds probabilities.*Pass them as y_proba="):
+        check_logits(P)
+    for Z in (P[:9], np.log(P), P + 0.1, P[:, :1]):  # too few to tell, or logits
+        check_logits(Z)

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from hetcal import advise, get_calibrator
-from hetcal._exceptions import UnknownCategoryWarning
+from hetcal import HybridCalibrator, SimilarityCalibrator, advise, get_calibrator
+from hetcal._exceptions import SlowFitWarning, UnknownCategoryWarning
 from hetcal._validation import FeatureEncoder, check_labels
 from hetcal.calibration.chosen_columns import as_transformer
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import heterogeneity_test
+from hetcal.similarity import ForestProximity
 
 NAN = np.nan
 TABLE = {
@@ -436,3 +437,69 @@ def test_lists_say_how_many_names_they_leave_out():
         as_transformer(["zz"], "test").fit(table)
     with pytest.raises(ValueError, match=r"not in classes: \['x10', .*'x19'\] and 2 more\."):
         check_labels([f"x{j}" for j in range(10, 22)], classes=["x98", "x99"])
+
+
+@pytest.mark.parametrize("kind", ["float64", "int8", "bool"])
+def test_sparse_columns_of_pandas_are_read_as_numbers(kind):
+    plain = pd.DataFrame({"a": [0, 1, 0], "b": [1, 0, 0], "size": [0.5, 1.5, 2.5]})
+    plain = plain.astype({"a": kind, "b": kind})
+    mixed = plain.astype({name: pd.SparseDtype(kind, np.zeros(1, kind)[0]) for name in ("a", "b")})
+    encoder = FeatureEncoder().fit(mixed)
+    np.testing.assert_array_equal(encoder.transform(mixed), plain.to_numpy(float))
+    np.testing.assert_array_equal(encoder.transform(plain), plain.to_numpy(float))
+    assert encoder.feature_names_out_ == ["a", "b", "size"]
+
+
+def test_missing_values_of_sparse_columns_are_missing():
+    table = pd.DataFrame({"a": pd.arrays.SparseArray([np.nan, 1.0, np.nan])})
+    np.testing.assert_array_equal(FeatureEncoder().fit_transform(table), [[np.nan], [1], [np.nan]])
+
+
+def test_large_tables_of_sparse_columns_stay_sparse(monkeypatch):
+    monkeypatch.setattr("hetcal._validation.vectors._LARGEST_DENSE", 100)
+    matrix = sparse.random(30, 5, 0.2, format="csr", random_state=0)
+    table = pd.DataFrame.sparse.from_spmatrix(matrix)
+    encoded = FeatureEncoder(allow_sparse=True).fit_transform(table)
+    assert sparse.issparse(encoded)
+    np.testing.assert_array_equal(encoded.toarray(), matrix.toarray())
+    with pytest.raises(TypeError, match="30 x 5.*TruncatedSVD"):
+        FeatureEncoder().fit(table)
+    # And a method that takes sparse matrices says the same of either, whole or in small batches.
+    y, p = np.arange(30) % 2, np.linspace(0.1, 0.9, 30)
+    fitted = [get_calibrator("sbaw").fit(X, y, y_proba=p) for X in (table, matrix)]
+    asked = [(table, p), (matrix, p), (table[:2], p[:2]), (matrix[:2], p[:2])]
+    said = [[k.predict_proba(X, y_proba=q) for X, q in asked] for k in fitted]
+    for k in range(2):
+        np.testing.assert_allclose(said[k][0], said[0][1])
+        np.testing.assert_allclose(said[k][1], said[0][1])
+        np.testing.assert_allclose(said[k][2], said[0][1][:2])
+        np.testing.assert_allclose(said[k][3], said[0][1][:2])
+
+
+COMMA = r"replace\(',', '\.'\)\)"
+
+
+@pytest.mark.parametrize(("sign", "remedy"), [(".", r"X\['a'\]\)"), (",", COMMA)])
+def test_numbers_as_text_are_told_from_text(sign, remedy):
+    values = [f"{value:.3f}".replace(".", sign) for value in np.linspace(-1, 1, 150)]
+    with pytest.raises(ValueError, match=f"numbers as text, such as '-0{sign}.*{remedy}"):
+        FeatureEncoder().fit(pd.DataFrame({"a": values}))
+
+
+def test_types_without_encoding_have_their_own_name():
+    with pytest.raises(TypeError, match=r"has type period\[D\]"):
+        FeatureEncoder().fit(pd.DataFrame({"a": pd.period_range("2024", periods=3, freq="D")}))
+
+
+def test_a_projection_is_proposed_where_fitting_takes_minutes(monkeypatch):
+    monkeypatch.setattr("hetcal._validation.features._SLOW_CELLS", 20_000)
+    rng = np.random.default_rng(0)
+    X, y, p = rng.normal(size=(60, 400)), np.arange(60) % 2, rng.random(60)
+    hybrid = HybridCalibrator((), n_estimators=2)
+    for calibrator in (hybrid, SimilarityCalibrator(ForestProximity(n_estimators=2))):
+        with pytest.warns(SlowFitWarning, match=r"60 x 40\d values.*PCA\(50\)\.fit\(X\)") as caught:
+            calibrator.fit(X, y, y_proba=p)
+        assert caught[0].filename == __file__
+    # Warnings are errors here: not of narrow tables, nor where a vote by distance is quick.
+    hybrid.fit(X[:, :300], y, y_proba=p)
+    get_calibrator("sbaw").fit(X, y, y_proba=p)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
         FileFormatError,
         HetcalWarning,
         RefitWarning,
+        SlowFitWarning,
         TrainingSetWarning,
+        WeightWarning,
     )
     from hetcal._progress import report_progress
     from hetcal._show_versions import show_versions
@@ -86,6 +88,7 @@ _HOME = {
     "ReliabilityDisplay": "hetcal.plotting",
     "Report": "hetcal.report",
     "SimilarityCalibrator": "hetcal.calibration",
+    "SlowFitWarning": "hetcal._exceptions",
     "SplineCalibration": "hetcal.calibration",
     "SupportMonitor": "hetcal.monitor",
     "TemperatureScaling": "hetcal.calibration",
@@ -93,6 +96,7 @@ _HOME = {
     "Uncalibrated": "hetcal.calibration",
     "VectorScaling": "hetcal.calibration",
     "VennAbersCalibration": "hetcal.calibration",
+    "WeightWarning": "hetcal._exceptions",
     "advise": "hetcal.diagnosis",
     "compare": "hetcal.diagnosis",
     "correct_prior": "hetcal.diagnosis",
@@ -150,6 +154,7 @@ __all__ = [
     "ReliabilityDisplay",
     "Report",
     "SimilarityCalibrator",
+    "SlowFitWarning",
     "SplineCalibration",
     "SupportMonitor",
     "TemperatureScaling",
@@ -157,6 +162,7 @@ __all__ = [
     "Uncalibrated",
     "VectorScaling",
     "VennAbersCalibration",
+    "WeightWarning",
     "__version__",
     "advise",
     "compare",

@@ -23,6 +23,14 @@ class RefitWarning(HetcalWarning):
     """A model that is fitted already is trained again, because it was not frozen."""
 
 
+class WeightWarning(HetcalWarning):
+    """Weights, taken as counts, stand for many more items than there are rows."""
+
+
+class SlowFitWarning(HetcalWarning):
+    """Features are so many that fitting takes minutes; a projection of them would do."""
+
+
 class TrainingSetWarning(HetcalWarning):
     """Calibration items predict almost as well without the classifier: it may be retrained."""
 

@@ -161,7 +161,7 @@ def test_the_output_is_missing(calibrator, data):
         (lambda y: np.zeros(N, dtype=int), "one class only.*another class|columns but 1 classes"),
         (lambda y: np.where(np.arange(N) == 4, np.nan, y), "missing label.*row 4.*Drop the rows"),
         (lambda y: y + 0.5, "Unknown label type.*y_proba"),
-        (lambda y: np.column_stack([y, y]), "1d array.*single column"),
+        (lambda y: np.column_stack([y, y]), "1d array.*argmax"),
         (lambda y: None, "requires y to be passed.*Pass the observed labels"),
         (lambda y: np.arange(N), "2 columns but 40 classes were found.*Pass classes="),
         (lambda y: 1, "y is a single value"),

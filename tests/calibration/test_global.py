@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.tree import DecisionTreeClassifier
 
+from hetcal import WeightWarning
 from hetcal.calibration import (
     BiasCorrectedTemperatureScaling,
     HistogramBinning,
@@ -349,7 +350,8 @@ def test_many_rows_are_what_few_of_more_weight_are():
     codes = (rng.random(1000) < p**2).astype(int)
     many = get_calibrator("temperature").fit(None, np.tile(codes, 200), y_proba=np.tile(p, 200))
     few = get_calibrator("temperature")
-    few.fit(None, codes, y_proba=p, sample_weight=np.full(1000, 200.0))
+    with pytest.warns(WeightWarning, match="2e\\+05 items"):
+        few.fit(None, codes, y_proba=p, sample_weight=np.full(1000, 200.0))
     assert many.temperature_ == pytest.approx(few.temperature_, rel=1e-9)
 
 

@@ -8,8 +8,10 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from hetcal import HybridCalibrator
+import hetcal
+from hetcal import HybridCalibrator, SimilarityCalibrator, get_calibrator
 from hetcal._exceptions import UnknownCategoryWarning
+from hetcal.data import Scores
 from hetcal.datasets import make_hidden_heterogeneity
 
 
@@ -51,3 +53,45 @@ def test_an_unknown_level_points_at_the_line_of_the_caller(data):
         hybrid.predict_proba(table.assign(b="w"), y_proba=data.y_proba)
     (warning,) = [w for w in caught if w.category is UnknownCategoryWarning]
     assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("preserve", [None, "label"])
+def test_an_expert_may_compare_by_columns_of_the_table(preserve, tmp_path):
+    """Also behind a category, whose levels move the columns of the encoded table."""
+    data = make_hidden_heterogeneity(120, heterogeneity=0.9, random_state=0)
+    levels = np.random.default_rng(0).choice(["n", "e", "s", "w"], 120)
+    table = pd.DataFrame({"city": levels, "a": data.X[:, 0], "b": data.X[:, 1]})
+    expected = get_calibrator("sbaw", preserve=preserve, features=["a", "city"])
+    expected.fit(table, data.y, y_proba=data.y_proba)
+    for columns in (["a", "city"], [1, 0]):
+        expert = get_calibrator("sbaw", preserve=preserve, features=columns)
+        hybrid = HybridCalibrator([expert], n_estimators=10)
+        hybrid.fit(table, data.y, y_proba=data.y_proba)
+        asked = hybrid.families_[-1].predict(
+            hybrid.encoder_.transform(table), Scores.from_proba(data.y_proba, 1e-9)
+        )
+        said = expected.predict_proba(table, y_proba=data.y_proba)
+        np.testing.assert_allclose(asked[0], said, atol=1e-12)
+        assert columns in expert.get_params().values()  # what was passed stays
+    hetcal.save(hybrid, tmp_path / "m.hetcal")
+    np.testing.assert_array_equal(
+        hetcal.load(tmp_path / "m.hetcal").predict_proba(table, y_proba=data.y_proba),
+        hybrid.predict_proba(table, y_proba=data.y_proba),
+    )
+
+
+def test_an_expert_by_columns_that_are_not_there_says_so():
+    data = make_hidden_heterogeneity(60, random_state=0)
+    table = pd.DataFrame(data.X[:, :2], columns=["age", "income"])
+    with pytest.raises(ValueError, match="does not have: \\['ages'\\].*Did you mean 'age'"):
+        HybridCalibrator([SimilarityCalibrator(features=["ages"])]).fit(
+            table, data.y, y_proba=data.y_proba
+        )
+
+
+def test_two_items_are_too_few():
+    for n, weight in ((2, None), (5, [1.0, 1.0, 0.0, 0.0, 0.0])):
+        X, y, p = np.eye(5)[:n], (np.arange(5) % 2)[:n], np.linspace(0.2, 0.7, 5)[:n]
+        with pytest.raises(ValueError, match="2 items are too few.*Collect more"):
+            HybridCalibrator(n_estimators=2).fit(X, y, y_proba=p, sample_weight=weight)
+    HybridCalibrator(n_estimators=2).fit(np.eye(3), [0, 1, 0], y_proba=[0.2, 0.6, 0.4])

@@ -160,3 +160,10 @@ def test_kind_is_checked(log):
 def test_clone_keeps_the_settings():
     model = clone(PrecomputedProba("p_*", ["a", "b"], kind="logits"))
     assert (model.columns, model.classes, model.kind) == ("p_*", ["a", "b"], "logits")
+
+
+@pytest.mark.parametrize("prefix", ["p", "p_", "class ", ""])
+def test_columns_end_with_the_classes_whatever_stands_before(prefix):
+    table = pd.DataFrame({f"{prefix}1": [0.9, 0.2], f"{prefix}0": [0.1, 0.8]})
+    read = PrecomputedProba([f"{prefix}1", f"{prefix}0"]).fit(table, [1, 0])
+    np.testing.assert_array_equal(read.predict_proba(table), [[0.1, 0.9], [0.8, 0.2]])

@@ -172,3 +172,24 @@ def test_the_wrapper_keeps_the_decisions_of_the_model(calibrator):
 def test_unknown_preserve_names_the_remedy():
     with pytest.raises(ValueError, match="preserve='label'"):
         get_calibrator("swc", preserve="accuracy")
+
+
+def test_what_the_calibrator_cannot_do_is_told_in_words():
+    keeps = get_calibrator("temperature", preserve="label")
+    text = "predict_interval where its calibrator has it, and TemperatureScaling has not.*: hybrid"
+    with pytest.raises(AttributeError, match=text):
+        keeps.predict_interval(None, y_proba=[0.5])
+    with pytest.raises(AttributeError, match="TemperatureScaling has not.*: swc, .*hybrid"):
+        LocallyCalibratedClassifier(calibrator=keeps).support([[0.0]])
+    assert not hasattr(keeps, "support")
+
+
+def test_the_venn_abers_pair_is_that_of_the_calibrator():
+    data = make_hidden_heterogeneity(80, random_state=0)
+    keeps = get_calibrator("venn-abers", preserve="label").fit(None, data.y, y_proba=data.y_proba)
+    for kept, plain in zip(
+        keeps.predict_venn_abers_pair(y_proba=data.y_proba),
+        keeps.calibrator_.predict_venn_abers_pair(y_proba=data.y_proba),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(kept, plain)

@@ -207,6 +207,7 @@ def test_the_same_in_a_forest(data, options):
         np.testing.assert_allclose(listed.reindex(range(N), fill_value=0.0), Q[:, k], atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::hetcal.WeightWarning")
 def test_enormous_weights_in_a_histogram(data):
     _, y, P = data
     calibrator = get_calibrator("histogram").fit(None, y, y_proba=P, sample_weight=np.full(N, 1e80))

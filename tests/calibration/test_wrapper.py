@@ -652,6 +652,19 @@ def test_a_fitted_model_that_is_not_frozen_is_refitted_with_a_warning(data, name
         LocallyCalibratedClassifier(other, Recorder(), cv=2).fit(X, y)
 
 
+def test_a_pipeline_with_a_fitted_first_step_is_refitted_with_a_warning(data):
+    X, y = data
+    scaler = StandardScaler().fit(10 * X)
+    half = make_pipeline(scaler, "passthrough", GaussianNB())
+    with pytest.warns(
+        RefitWarning, match=r"'standardscaler' of its steps is.*FrozenEstimator\(step"
+    ):
+        LocallyCalibratedClassifier(half, Recorder(), cv=2).fit(X, y)
+    kept = make_pipeline(FrozenEstimator(scaler), GaussianNB())
+    for other in (clone(half), kept):
+        LocallyCalibratedClassifier(other, Recorder(), cv=2).fit(X, y)
+
+
 class AlwaysFitted(GaussianNB):
     """Learns in fit, but says that nothing has to be learned."""
 

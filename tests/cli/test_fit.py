@@ -351,3 +351,11 @@ def test_rows_of_weight_zero_are_told_apart(call, folder, tmp_path, capsys):
     roles = (*ROLES, "--weight", "weight", "--features", "age", "--method", "sba")
     assert call("fit", tmp_path / "weighted.csv", *roles, "-o", tmp_path / "m.hetcal") == 0
     assert "100 items (50 more have weight 0), 1 feature, 2 cl" in capsys.readouterr().out
+
+
+def test_weights_that_can_hardly_be_counts_are_noted(call, folder, tmp_path, capsys):
+    table = pd.read_csv(folder / "loans.csv").assign(amount=[200.0, 1000.0, 3000.0] * 50)
+    table.to_csv(tmp_path / "amounts.csv", index=False)
+    roles = (*ROLES, "--weight", "amount", "--method", "platt")
+    assert call("fit", tmp_path / "amounts.csv", *roles, "-o", tmp_path / "m.hetcal") == 0
+    assert "1400 on average" in capsys.readouterr().err

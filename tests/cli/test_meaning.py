@@ -73,6 +73,25 @@ def test_a_confidence_in_two_classes_gives_the_calibrator_of_the_probability(
     assert (p["predicted_class"] == c["predicted_class"]).all()
 
 
+def test_a_changed_label_is_another_one_than_was_predicted(call, place, tmp_path):
+    """Also where the stated confidence in the prediction is below one half."""
+    table = pd.read_csv(place / "two.csv")
+    table.loc[::5, "sure"] = 0.3
+    table.to_csv(tmp_path / "unsure.csv", index=False)
+    roles = ("--label", "income", *CONFIDENT, "--method", "temperature", "-q")
+    assert call("fit", tmp_path / "unsure.csv", *roles, "-o", tmp_path / "m.hetcal") == 0
+    assert (
+        call(
+            "apply", tmp_path / "m.hetcal", tmp_path / "unsure.csv", "-q", "-o", tmp_path / "o.csv"
+        )
+        == 0
+    )
+    written = pd.read_csv(tmp_path / "o.csv")
+    changed = written["flags"].fillna("").str.contains("label_changed")
+    np.testing.assert_array_equal(changed, written["predicted_class"] != written["said"])
+    assert changed[::5].any()
+
+
 def test_with_three_classes_every_command_is_about_being_right(call, place, tmp_path, capsys):
     out, table = tmp_path / "m.hetcal", place / "three.csv"
     roles = ("--label", "truth", *CONFIDENT, "--groups", "set,question")

@@ -93,13 +93,48 @@ def test_another_table_is_no_calibration_table(call, place, tmp_path, capsys):
     rows = pd.read_csv(place / "cal.csv")
     rows[::-1].to_csv(tmp_path / "turned.csv", index=False)
     rows.assign(y=1 - rows["y"]).to_csv(tmp_path / "flipped.csv", index=False)
-    for name in ("turned.csv", "flipped.csv"):
+    rows.assign(a=rows["a"] + (rows.index == 5)).to_csv(tmp_path / "changed.csv", index=False)
+    for name in ("turned.csv", "flipped.csv", "changed.csv"):
         words = ("--calibration", tmp_path / name)
         assert call("monitor", place / "m.hetcal", place / "new.csv", *words) == 2
         _, err = said(capsys)
         assert "118 items that the model was fitted on" in err
         assert "--held-out" in err
         assert "reference=" not in err
+
+
+def test_files_without_a_fingerprint_know_their_table_by_its_labels(call, place, tmp_path):
+    model = hetcal.load(place / "m.hetcal")
+    metadata = describe(place / "m.hetcal")["metadata"]
+    assert len(metadata["fit"].pop("digest")) == 64
+    hetcal.save(model, tmp_path / "old.hetcal", metadata=metadata)
+    rows = pd.read_csv(place / "cal.csv")
+    rows.assign(a=rows["a"] + (rows.index == 5)).to_csv(tmp_path / "changed.csv", index=False)
+    words = ("monitor", tmp_path / "old.hetcal", place / "new.csv", "-q")
+    assert call(*words, "--calibration", tmp_path / "changed.csv") == 0
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather", "csv"])
+def test_the_table_is_known_again_in_every_format(call, place, tmp_path, form):
+    """Numbers, truth values, text with gaps, text labels, a single column of probabilities."""
+    rng = np.random.default_rng(0)
+    rows = (
+        make_rows(80, 3)
+        .drop(columns="p_0")
+        .assign(
+            y=lambda t: np.array(["nein", "j\u00e4"])[t["y"]],
+            flag=rng.random(80) < 0.5,
+            count=rng.integers(0, 9, 80),
+            city=rng.choice(["K\u00f6ln", "Bonn", None], 80),
+        )
+    )
+    rows.to_csv(tmp_path / "cal.csv", index=False)
+    write = {"parquet": rows.to_parquet, "feather": rows.to_feather, "csv": rows.to_csv}[form]
+    write(tmp_path / f"same.{form}", **({"index": False} if form == "csv" else {}))
+    roles = ("--label", "y", "--proba", "p_1", "--positive", "j\u00e4", "--method", "sbaw", "-q")
+    assert call("fit", tmp_path / "cal.csv", *roles, "-o", tmp_path / "m.hetcal") == 0
+    words = ("monitor", tmp_path / "m.hetcal", tmp_path / "cal.csv", "-q")
+    assert call(*words, "--calibration", tmp_path / f"same.{form}") == 0
 
 
 def test_one_command_line_serves_every_run(call, place, tmp_path, capsys):

@@ -242,7 +242,7 @@ def test_without_dask_the_remedy_is_told(monkeypatch, place, tmp_path, capsys):
 def test_links_among_the_parts(place, tmp_path):
     """A linked file is a part like any other; a link that leads to no file is not passed over."""
     from hetcal.dask.apply import check_folder
-    from hetcal.dask.parquet import plan
+    from hetcal.tables.parquet_parts import plan
 
     table = tmp_path / "table"
     (table / "year=2024").mkdir(parents=True)

@@ -75,7 +75,7 @@ def test_all_workers_killed_at_once(client, place, tmp_path):
 def test_two_attempts_at_one_part_leave_one(place, tmp_path):
     """A worker that went silent and wakes up again replaces its part with the same rows."""
     from hetcal.batches import BatchCalibrator
-    from hetcal.dask.parquet import plan
+    from hetcal.tables.parquet_parts import plan
 
     work = plan(str(place.table), 1000)
     job = dask_apply.Job(BatchCalibrator(place.model), work.schema, str(tmp_path), 50)
@@ -88,7 +88,7 @@ def test_two_attempts_at_one_part_leave_one(place, tmp_path):
 
 def test_a_damaged_page_names_its_file(place, tmp_path):
     from hetcal.batches import BatchCalibrator
-    from hetcal.dask.parquet import plan
+    from hetcal.tables.parquet_parts import plan
 
     table = tmp_path / "damaged.parquet"
     columns = pq.read_table(plan(str(place.table), 1000).pieces[0].path)
@@ -105,7 +105,7 @@ def test_a_damaged_page_names_its_file(place, tmp_path):
 
 def test_a_late_worker_cannot_write_into_a_finished_folder(place, tmp_path):
     from hetcal.batches import BatchCalibrator
-    from hetcal.dask.parquet import plan
+    from hetcal.tables.parquet_parts import plan
 
     work = plan(str(place.table), 1000)
     job = dask_apply.Job(BatchCalibrator(place.model), work.schema, str(tmp_path / "gone"), 50)

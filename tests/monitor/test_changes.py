@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 import hetcal
+from hetcal.monitor.in_words import _feature
 from hetcal.similarity import ForestProximity
 
 
@@ -74,3 +75,8 @@ def test_nothing_flagged_nothing_recovered(bank):
     strict = hetcal.SupportMonitor(monitor.calibrator_, rate=1e-6).fit(X, y_proba=P)
     table = strict.what_changed(X, X, y_proba=P)
     assert (table["recovered"] == 0.0).all()
+
+
+def test_large_numbers_are_written_whole():
+    row = {"before": 22020.4, "now": 440400.0, "unseen": 0.0, "recovered": 0.0, "feature": "income"}
+    assert _feature(row) == "income (median 22020 before, 440400 now)"

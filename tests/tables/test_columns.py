@@ -20,6 +20,10 @@ from hetcal.tables.class_columns import match_classes
 
 N = 120
 
+LOANS_OF_FORTY = pd.DataFrame(
+    {"age": [20, 30, 40, 50] * 10, "p": [0.2, 0.7, 0.4, 0.6] * 10, "y": [0, 1] * 20}
+)
+
 
 def loans(n=N, seed=0, classes=("no", "yes")) -> pd.DataFrame:
     """Return a plain table: features, probabilities that are right on average, and labels."""
@@ -580,3 +584,58 @@ def test_a_named_column_of_vectors_is_a_feature_per_component(tmp_path, containe
     unnamed = read(given)
     assert "text" in unnamed.left_out
     assert "Name a column in --features" in unnamed.notes[0]
+
+
+@pytest.mark.parametrize("values", [["0,5", "12,25"], [f"{v},5" for v in range(40)]])
+def test_numbers_with_a_comma_are_no_levels(values):
+    table = LOANS_OF_FORTY.assign(income=values * (40 // len(values)))
+    labelled = read_labelled(table, label="y", proba="p")
+    assert labelled.left_out == {"income": "numbers with a comma"}
+    assert any("'income'" in note and "--decimal ," in note for note in labelled.notes)
+    named = read_labelled(table, label="y", proba="p", features="income")
+    assert list(named.X.columns) == ["income"]  # who insists is obeyed
+
+
+def test_labels_that_differ_in_spelling_only_are_one_class_with_a_single_column_too():
+    table = LOANS_OF_FORTY.assign(y=["No", "Yes", "NO", "yes "] * 10)
+    labelled = read_labelled(table, label="y", proba="p", positive="yes")
+    assert labelled.classes.tolist() == ["NO", "Yes"]
+    assert labelled.y.tolist() == ["NO", "Yes"] * 20
+    assert any("differ in spelling only" in note for note in labelled.notes)
+    with pytest.raises(InputError, match="holds 3: 'maybe', 'no', 'yes'"):
+        read_labelled(table.assign(y=["no", "yes", "maybe", "yes"] * 10), label="y", proba="p")
+
+
+def test_nothing_but_zero_and_one_is_said_to_be_no_probability():
+    for table, expected in ((LOANS_OF_FORTY, 0), (LOANS_OF_FORTY.assign(p=[0, 1, 1, 1] * 10), 1)):
+        labelled = read_labelled(table, label="y", proba="p")
+        assert sum("nothing but 0 and 1" in note for note in labelled.notes) == expected
+
+
+def test_probabilities_that_are_named_as_logits_are_noticed():
+    with pytest.raises(InputError, match=r"'p_no', 'p_yes' hold probabilities.*with --proba"):
+        read_labelled(loans(), label="outcome", logits="p_*")
+
+
+@pytest.mark.parametrize(
+    ("table", "remedy"),
+    [
+        ("loans.csv", r"read_table\(path\)"),
+        (pl.LazyFrame({"p": [0.5], "y": [1]}), r"table\.collect\(\)"),
+        ({"p": [0.5], "y": [1]}, r"pandas\.DataFrame"),
+    ],
+)
+def test_what_is_no_table_says_how_to_make_one(table, remedy):
+    with pytest.raises(TypeError, match=remedy):
+        read_labelled(table, label="y", proba="p")
+
+
+def test_columns_of_the_same_name_and_columns_named_by_numbers():
+    named = LOANS_OF_FORTY.rename(columns={"age": 0})
+    labelled = read_labelled(named, label="y", proba="p")
+    assert list(labelled.X.columns) == ["0"]
+    np.testing.assert_array_equal(labelled.roles.items(named).X, labelled.X)
+    both = LOANS_OF_FORTY.assign(**{"0": 1.0}).rename(columns={"age": 0})
+    for table in (LOANS_OF_FORTY.rename(columns={"age": "p"}), both):
+        with pytest.raises(InputError, match="two columns named '[p0]'"):
+            read_labelled(table, label="y", proba="p")

@@ -121,7 +121,7 @@ def test_other_encodings_are_said_or_named(tmp_path):
         ("a.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 5000, mtime=0)[:40], "cannot be read"),
         ("a.parquet", b"a,b\n1,2\n", "cannot be read"),
         ("a.arrow", b"ARROW1junkjunkjunk", "cannot be read"),
-        ("a.xlsx", b"", "not clear from the name"),
+        ("a.dat", b"", "not clear from the name"),
     ],
 )
 def test_what_cannot_be_read_says_why(tmp_path, name, content, said):
@@ -137,6 +137,38 @@ def test_a_file_that_is_not_there_names_the_nearest(tmp_path):
         read_table(tmp_path / "lones.csv")
     with pytest.raises(InputError, match="is a folder"):
         read_table(tmp_path, format="csv")
+
+
+def test_a_folder_of_parquet_files_is_one_table(tmp_path):
+    """In the natural order of the names; what writers leave beside the parts is no part."""
+    folder = tmp_path / "log"
+    for name, values in (("part.2", [3, 4]), ("part.10", [5]), ("part.1", [1, 2])):
+        (folder / f"year={values[0]}").mkdir(parents=True)
+        table = pd.DataFrame({"a": values, "text": ["x"] * len(values)})
+        table.to_parquet(folder / f"year={values[0]}" / f"{name}.parquet", index=False)
+    (folder / "_SUCCESS").touch()
+    whole = read_table(folder).to_pandas()
+    assert whole["a"].tolist() == [1, 2, 3, 4, 5]
+    assert whole["year"].tolist() == [1, 1, 3, 3, 5]
+    with open_table(folder) as reader:
+        assert reader.n_rows == 5
+        assert [part.column_names for part in reader.batches(1, ["a"])] == [["a"]] * 5
+        assert reader.done() == 1
+
+
+def test_folders_that_hold_no_table_say_so(tmp_path):
+    with pytest.raises(InputError, match="holds no Parquet file"):
+        read_table(tmp_path)
+    (tmp_path / "log.csv").write_text("a\n1\n")
+    with pytest.raises(InputError, match="'log.csv': of a folder.*Parquet files are read"):
+        read_table(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["log.xlsx", "log.ODS"])
+def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path, name):
+    (tmp_path / name).write_bytes(b"PK")
+    with pytest.raises(InputError, match="is a spreadsheet.*Save the sheet as CSV"):
+        read_table(tmp_path / name)
 
 
 def test_without_pyarrow_csv_works_and_the_rest_says_what_to_install(tmp_path):

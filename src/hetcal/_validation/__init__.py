@@ -1,7 +1,7 @@
 """Tables and arrays in, checked arrays out; every error text about input lives here."""
 
 from hetcal._validation.column_order import find_column_order, warn_column_order
-from hetcal._validation.features import FeatureEncoder, check_finite_numeric
+from hetcal._validation.features import FeatureEncoder, check_finite_numeric, propose_projection
 from hetcal._validation.labels import check_labels, check_two_classes
 from hetcal._validation.options import check_choice
 from hetcal._validation.proba import (
@@ -17,6 +17,8 @@ from hetcal._validation.rows import (
     check_same_order,
     check_same_rows,
     check_sample_weight,
+    relative_weights,
+    warn_large_counts,
     weights_as_counts,
 )
 
@@ -37,6 +39,9 @@ __all__ = [
     "check_sample_weight",
     "check_two_classes",
     "find_column_order",
+    "propose_projection",
+    "relative_weights",
     "warn_column_order",
+    "warn_large_counts",
     "weights_as_counts",
 ]

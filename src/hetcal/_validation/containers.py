@@ -100,7 +100,9 @@ def as_array(data: Any, name: str) -> NDArray:
         raise ValueError(f"{name} is missing. Pass {name}=...")
     if sparse.issparse(data):
         raise TypeError(f"{name} is a sparse matrix; pass a dense array, e.g. {name}.toarray().")
-    native = _seen(data, eager_only=True, allow_series=True)
+    native = _seen(data, allow_series=True)
+    if isinstance(native, nw.LazyFrame):
+        raise TypeError(f"{name} is a lazy table. Pass {name}.collect().")
     if isinstance(native, nw.DataFrame | nw.Series):
         return np.asarray(native.to_numpy())
     return np.asarray(data)
@@ -170,24 +172,52 @@ def as_float_array(data: Any, name: str) -> NDArray[np.float64]:
         # One memory order, so that sums do not depend on the container by a rounding error.
         return np.asarray(array, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{name} must hold numbers; got values such as {_example(array)!r} ({error}). "
-            "Convert the columns to numbers first."
+        example = _example(array)
+        remedy = "Convert the columns to numbers first."
+        if isinstance(example, str) and is_number(example.replace(",", ".")):
+            remedy = "Write decimal points in place of commas, e.g. text.replace(',', '.')."
+        raise plain_kind(error)(
+            f"{name} must hold numbers; got values such as {example!r} ({error}). {remedy}"
         ) from error
+
+
+def plain_kind(error: Exception) -> type[Exception]:
+    """Return TypeError or ValueError: what an error is that may be made from more than a text.
+
+    Examples
+    --------
+    >>> plain_kind(UnicodeDecodeError("utf-8", b"", 0, 1, "odd")).__name__
+    'ValueError'
+    """
+    return TypeError if isinstance(error, TypeError) else ValueError
 
 
 def _example(array: NDArray) -> Any:
     for value in array.ravel()[:1000].tolist():
-        try:
-            float(value)
-        except (TypeError, ValueError):
+        if not is_number(value):
             return value
     return array.ravel()[:1].tolist()
+
+
+def is_number(value: Any) -> bool:
+    """Return whether Python reads a value, or a text, as a number."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def number_of_rows(data: Any, name: str = "y") -> int:
     """Return the number of rows of any container."""
     shape = getattr(data, "shape", None)
+    of_dicts = isinstance(data, list | tuple) and len(data) > 0 and isinstance(data[0], dict)
+    # Log-probabilities may come as dicts, and some sparse matrices are dicts themselves.
+    if name == "X" and (of_dicts or (shape is None and isinstance(data, dict))):
+        raise TypeError(
+            f"{name} is a {'list of dicts' if of_dicts else 'dict'}. Pass it as a table: "
+            f"pandas.DataFrame({name})."
+        )
     if shape is None and hasattr(data, "collect"):
         raise TypeError(f"{name} is a lazy table. Pass {name}.collect().")
     if shape is None:

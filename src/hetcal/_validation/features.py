@@ -19,6 +19,7 @@ A sparse matrix stays sparse (CSR) where the method allows it.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -29,7 +30,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hetcal._exceptions import UnknownCategoryWarning, levels_to_caller
+from hetcal._exceptions import SlowFitWarning, UnknownCategoryWarning, levels_to_caller
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import (
     MOST_FEATURES,
@@ -43,12 +44,14 @@ from hetcal._stored.fields import (
     optional,
     whole,
 )
-from hetcal._validation.containers import as_frame, masked_as_missing
+from hetcal._validation.containers import as_frame, is_number, masked_as_missing, plain_kind
 from hetcal._validation.text import short_list
 from hetcal._validation.vectors import spread_vectors
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
 # What a file may ask for. A table is predicted column by column, and loading predicts once.
+#: Columns, and numbers in all, above which forests and kernels take minutes.
+_WIDE, _SLOW_CELLS = 300, 10_000_000
 _MOST_LEVELS, _MOST_TABLE_COLUMNS = 10_000_000, 50_000
 
 
@@ -168,6 +171,20 @@ class FeatureEncoder:
             names += [name] if levels is None else [f"{name}={level}" for level in levels]
         return names
 
+    def places_out(self, places: Iterable[int]) -> list[int]:
+        """Return the columns of the encoded matrix that some columns of the input become.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"region": ["north", "south"], "age": [31.0, 58.0]})
+        >>> FeatureEncoder().fit(table).places_out([0])
+        [0, 1]
+        """
+        widths = [len(self.levels_.get(j, [None])) for j in range(self.n_features_in_)]
+        ends = np.cumsum(widths).tolist()
+        return [k for j in places for k in range(ends[j] - widths[j], ends[j])]
+
     def _check_restored(self) -> None:
         n, levels, names = self.n_features_in_, self.levels_, self.feature_names_in_
         expect(names is None or len(names) == n, self, "has wrong names")
@@ -214,9 +231,8 @@ class FeatureEncoder:
                 found |= {} if levels is None else {j: levels}
         if refused:
             first = next(iter(refused.values()))
-            # Subclasses of the two may be made from other arguments than a text.
-            kind = TypeError if isinstance(first, TypeError) else ValueError
-            raise kind(f"{first}{_what_can_be_used(frame.columns, list(refused))}") from first
+            told = f"{first}{_what_can_be_used(frame.columns, list(refused))}"
+            raise plain_kind(first)(told) from first
         return found
 
     def _column_levels(self, column: nw.Series) -> list | None:
@@ -232,8 +248,8 @@ class FeatureEncoder:
         if dtype in (nw.String, nw.Object):
             return self._levels_of_strings(column.name, values)
         raise TypeError(
-            f"Column {column.name!r} of X has type {dtype}, which has no encoding. Leave it out or "
-            "turn it into numbers first (for a date: an age in days, the month, ...)."
+            f"Column {column.name!r} of X has type {_told(column)}, which has no encoding. Leave "
+            "it out or turn it into numbers first (for a date: an age in days, the month, ...)."
         )
 
     def _levels_of_strings(self, name: str, values: NDArray) -> list | None:
@@ -248,6 +264,7 @@ class FeatureEncoder:
             return None
         levels = _sorted_levels(values)
         if len(levels) > self.max_levels:
+            _refuse_numbers_as_text(name, levels)
             raise ValueError(
                 f"Column {name!r} of X is text with {len(levels)} distinct values and has no "
                 "encoding. Drop it, encode it as numbers, or turn it into a categorical column "
@@ -332,6 +349,27 @@ def _what_can_be_used(names: list, refused: list) -> str:
     )
 
 
+def propose_projection(features: Any, caller: str) -> None:
+    """Warn where so many columns of so many items are about to be compared that it takes minutes.
+
+    Parameters
+    ----------
+    features : ndarray or sparse matrix of shape (n, d)
+    caller : str
+        Who compares them.
+    """
+    n, d = features.shape
+    if d > _WIDE and n * d > _SLOW_CELLS and not sparse.issparse(features):
+        warnings.warn(
+            f"{caller}: X has {n:,} x {d} values, and fitting to them takes minutes. Columns of an "
+            "embedding mean little one by one; project them once, without labels: "
+            "pca = sklearn.decomposition.PCA(50).fit(X), then fit to pca.transform(X) and predict "
+            "with pca.transform(X_new).",
+            SlowFitWarning,
+            stacklevel=levels_to_caller(),
+        )
+
+
 def check_finite_numeric(matrix: NDArray[np.float64]) -> None:
     """Raise when a feature is infinite (missing values are a matter of the method)."""
     infinite = np.isinf(matrix)
@@ -407,6 +445,25 @@ def _column_medians(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     known = ~np.isnan(matrix)
     filled = np.where(known.any(axis=0), matrix, 0.0)
     return np.nanmedian(filled, axis=0)
+
+
+def _told(column: nw.Series) -> Any:
+    """Return the type of a column, by the library's own name where narwhals knows none."""
+    return column.to_native().dtype if column.dtype == nw.Unknown else column.dtype
+
+
+def _refuse_numbers_as_text(name: str, levels: list) -> None:
+    """Raise where text holds numbers, with a decimal point or a decimal comma."""
+    column = f"X[{name!r}]"
+    for sign, remedy in (
+        (".", f"pandas.to_numeric({column})"),
+        (",", f"pandas.to_numeric({column}.str.replace(',', '.'))"),
+    ):
+        if all(is_number(str(level).replace(sign, ".")) for level in levels):
+            raise ValueError(
+                f"Column {name!r} of X has no encoding: it holds numbers as text, such as "
+                f"{levels[0]!r}. Turn it into numbers, e.g. {remedy}."
+            )
 
 
 def _sorted_levels(values: NDArray) -> list:

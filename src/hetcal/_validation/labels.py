@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal._validation.containers import as_vector
+from hetcal._validation.containers import as_array, as_vector
 from hetcal._validation.text import short_list
 
 
@@ -60,7 +60,14 @@ def check_two_classes(
 
 
 def _as_labels(y: Any, name: str) -> NDArray:
-    labels = as_vector(y, name)
+    labels = as_array(y, name)
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        raise ValueError(
+            f"{name} should be a 1d array with one label per row; got {labels.shape[1]} columns. "
+            f"If each row has a single 1 (one-hot), pass {name}.argmax(axis=1); if items may have "
+            "several labels, fit one calibrator per column."
+        )
+    labels = as_vector(labels, name)
     if labels.shape[0] == 0:
         raise ValueError(f"{name} is empty (0 rows). Pass at least one label.")
     missing = pd.isna(labels)

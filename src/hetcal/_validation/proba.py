@@ -14,6 +14,8 @@ from hetcal._validation.text import short_list
 SUM_TOLERANCE = 1e-2 + 1e-12
 # Rows off by no more than this are floating-point noise and are left exactly as they are.
 ROUNDING_NOISE = 1e-6
+# Of fewer rows chance could make logits look like probabilities.
+_FEWEST_TO_TELL = 10
 
 
 def check_proba(
@@ -129,9 +131,27 @@ def check_logits(logits: Any, *, name: str = "logits") -> NDArray[np.float64]:
     if np.isinf(Z).any():
         row = int(np.argmax(np.isinf(Z).any(axis=1)))
         raise ValueError(f"Row {row} of {name} holds infinity. Clip the logits, or pass y_proba=.")
+    if are_probabilities(Z):
+        raise ValueError(
+            f"{name} holds probabilities: every row lies in [0, 1] and sums to 1. Pass them as "
+            "y_proba= instead of logits=."
+        )
     if Z.shape[1] == 1:
         return np.hstack([np.zeros_like(Z), Z])
     return Z
+
+
+def are_probabilities(Z: NDArray[np.float64]) -> bool:
+    """Return whether rows that are said to be logits can hardly be anything but probabilities.
+
+    Examples
+    --------
+    >>> are_probabilities(np.full((20, 2), 0.5)), are_probabilities(np.full((20, 2), 0.4))
+    (True, False)
+    """
+    if Z.shape[0] < _FEWEST_TO_TELL or Z.shape[1] < 2:
+        return False
+    return bool(((Z >= 0) & (Z <= 1)).all() and (np.abs(Z.sum(axis=1) - 1) <= SUM_TOLERANCE).all())
 
 
 def check_one_kind(y_proba: Any, logits: Any, *, caller: str, fitted: str | None = None) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal._exceptions import levels_to_caller
+from hetcal._exceptions import WeightWarning, levels_to_caller
 from hetcal._validation.containers import (
     as_array,
     as_float_array,
@@ -18,6 +18,10 @@ from hetcal._validation.containers import (
     as_vector,
     number_of_rows,
 )
+
+_LARGEST_WEIGHT = 1e100
+#: Weights above this on average are rarely counts of items, and a warning asks.
+_MOST_PER_ROW = 10
 
 _GIVEN_WITH_THE_ITEMS = ("X", "y", "groups", "sample_weight")
 
@@ -122,6 +126,11 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
         raise ValueError(
             "sample_weight is zero for every row; at least one row needs a positive weight."
         )
+    if weight.max() > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight holds {weight.max():g}; sums of such weights are no numbers any more. "
+            "Divide all weights by their mean."
+        )
     return weight
 
 
@@ -138,8 +147,35 @@ def weights_as_counts(weight: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> weights_as_counts(np.array([1.0, 3.0]))
     array([1., 3.])
     """
-    mean = weight[weight > 0].mean()
-    return weight / mean if mean < 1 else weight
+    return relative_weights(weight) if weight[weight > 0].mean() < 1 else weight
+
+
+def relative_weights(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights of which those above zero have a mean of 1: only their ratios are left.
+
+    Examples
+    --------
+    >>> relative_weights(np.array([1000.0, 3000.0, 0.0]))
+    array([0.5, 1.5, 0. ])
+    """
+    return weight / weight[weight > 0].mean()
+
+
+def warn_large_counts(weight: NDArray[np.float64] | None) -> None:
+    """Warn where weights, taken as counts, stand for many more items than there are rows."""
+    if weight is None:
+        return
+    known = weight[weight > 0]
+    if known.mean() > _MOST_PER_ROW:
+        warnings.warn(
+            f"sample_weight is {known.mean():.4g} on average. Global maps take weights as counts "
+            f"(2 is the row twice), so the {known.shape[0]} rows stand for {known.sum():.4g} items "
+            "that support whatever fits them. If only the ratios of the weights have a meaning "
+            "(amounts, survey weights, 1 / rate of sampling), divide them by their mean, "
+            "sample_weight / sample_weight.mean().",
+            WeightWarning,
+            stacklevel=levels_to_caller(),
+        )
 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:

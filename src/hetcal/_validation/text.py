@@ -49,6 +49,17 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
+def short(number: float) -> str:
+    """Write a number with four digits, or whole where it has more before the point.
+
+    Examples
+    --------
+    >>> short(0.123456), short(15024.0)
+    ('0.1235', '15024')
+    """
+    return f"{number:.4g}" if abs(number) < 10_000 else f"{number:.0f}"
+
+
 def short_list(values: Iterable[Any], most: int = 10) -> str:
     """Return the first values as Python writes a list, and how many more there are.
 

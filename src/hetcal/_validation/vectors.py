@@ -1,4 +1,4 @@
-"""Columns of vectors (embeddings) to columns of numbers, one per component."""
+"""Columns of vectors (embeddings) and sparse columns to columns of numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from hetcal._validation.containers import as_frame
 
+#: Bytes as dense numbers up to which a table of sparse columns is read as any other table.
+_LARGEST_DENSE = 100_000_000
 _SEQUENCES = (list, tuple, np.ndarray)
 
 
@@ -20,7 +22,9 @@ def spread_vectors(X: Any, known: Iterable[str] | None = None) -> Any:
     """Return features with one column per component in place of each column of vectors.
 
     Vectors are lists or arrays of numbers, all of one length; where one is missing, its numbers
-    are. An array of arrays becomes one array. What holds no vectors comes back as it is.
+    are. An array of arrays becomes one array. Sparse columns of pandas become plain ones; a table
+    of nothing else, too large for that, becomes a sparse matrix, which says what to do where it
+    cannot be used. What holds no vectors comes back as it is.
 
     Parameters
     ----------
@@ -36,6 +40,7 @@ def spread_vectors(X: Any, known: Iterable[str] | None = None) -> Any:
     0   31      0.1      0.2
     1   58      0.3      0.4
     """
+    X = _without_sparse_columns(X)
     frame = as_frame(X)
     if frame is None:
         return _stacked(X) if len(getattr(X, "shape", ())) == 1 else X
@@ -44,6 +49,23 @@ def spread_vectors(X: Any, known: Iterable[str] | None = None) -> Any:
     if all(block is None for block in blocks.values()):
         return X
     return _side_by_side(nw.maybe_reset_index(frame), blocks)
+
+
+def _without_sparse_columns(X: Any) -> Any:
+    """Return a table without sparse columns of pandas."""
+    if not isinstance(X, pd.DataFrame):
+        return X
+    table: Any = X  # whose accessor .sparse the types of pandas do not know
+    kinds = {j: dtype for j, dtype in enumerate(X.dtypes) if isinstance(dtype, pd.SparseDtype)}
+    if not kinds:
+        return X
+    zeros = all(kind.fill_value == 0 for kind in kinds.values())
+    if len(kinds) == X.shape[1] and zeros and 8 * X.size > _LARGEST_DENSE:
+        return table.sparse.to_coo().tocsr()
+    columns = [table.iloc[:, j] for j in range(X.shape[1])]
+    return pd.concat(
+        [c.sparse.to_dense() if j in kinds else c for j, c in enumerate(columns)], axis=1
+    )
 
 
 def vector_lengths(names: Iterable[str]) -> dict[str, int]:

@@ -239,7 +239,7 @@ class Additions:
             "no_probability": ~known,
             "unknown_category": items.unknown_category,
             "missing_features": items.missing_features,
-            changed: known & (top != items.output.argmax(axis=1)),
+            changed: known & (top != items.predicted),
         }
         if support is not None and self._low_support is not None:
             marks["low_support"] = known & (support < self._low_support)

@@ -97,7 +97,8 @@ def _from_disk(content: bytes, name: str, read: Callable[[Path], Any]) -> Any:
             return read(path)
         except (InputError, FileFormatError) as error:
             # The user has never seen the temporary folder.
-            raise type(error)(str(error).replace(str(path), name)) from None
+            kind = FileFormatError if isinstance(error, FileFormatError) else InputError
+            raise kind(str(error).replace(str(path), name)) from None
 
 
 _READERS: dict[str, Callable[[bytes, str], Any]] = {

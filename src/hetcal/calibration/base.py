@@ -26,6 +26,7 @@ from hetcal._validation import (
     check_proba,
     check_proba_names,
     check_same_rows,
+    warn_large_counts,
 )
 from hetcal._validation.frames import TablesAsColumns
 from hetcal.data import CalibrationSet, Scores
@@ -75,7 +76,10 @@ class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
         if self.uses_features:
             self._require_features(X)
         caller = f"{type(self).__name__}.fit"
-        return CalibrationSet.check(X, y, classes=self.classes, caller=caller, **named)
+        items = CalibrationSet.check(X, y, classes=self.classes, caller=caller, **named)
+        if not self.uses_features:
+            warn_large_counts(items.weight)
+        return items
 
     def _remember(self, items: CalibrationSet) -> None:
         """Keep what new items are checked against."""
@@ -143,7 +147,7 @@ class GroupAwareCalibrator(BaseCalibrator):
         y_proba, logits : array-like of shape (n, K)
             The classifier's output on these items: exactly one of the two.
         sample_weight : array-like of shape (n,), optional
-            Weight of each item.
+            How much each item counts; see :ref:`weights`.
         groups : array-like of shape (n,) or (n, n_columns), optional
             Items of one group (one patient) stay together in the out-of-sample predictions.
 
@@ -191,7 +195,8 @@ class GlobalCalibrator(BaseCalibrator):
             single column for the second class.
         sample_weight : array-like of shape (n,), optional
             How many items each row counts for: 2 is the row twice, 0 is not there. Weights with a
-            mean below 1 (such as those that sum to one) are scaled to a mean of 1.
+            mean below 1 (such as those that sum to one) are scaled to a mean of 1, and a warning
+            asks about a mean above 10; see :ref:`weights`.
 
         Returns
         -------

@@ -91,12 +91,14 @@ class ChosenColumns(TransformerMixin, BaseEstimator):
         """Return the columns."""
         frame = as_frame(X)
         if frame is not None:  # by place: narwhals selects by names that are text only
-            return frame[:, self._places(frame.columns)].to_native()
+            return frame[:, self.places(X)].to_native()
         matrix = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-        return matrix[:, self._places(range(matrix.shape[1]))]
+        return matrix[:, self.places(matrix)]
 
-    def _places(self, known: Sequence[Any]) -> list[int]:
+    def places(self, X: Any) -> list[int]:
         """Return where the columns are among those that X has."""
+        frame = as_frame(X)
+        known: Sequence[Any] = range(X.shape[1]) if frame is None else frame.columns
         by_name = _places_by_name(known)
         missing = [column for column in self.columns if column not in by_name]
         if missing:

@@ -137,9 +137,8 @@ def _classes_from_names(names: list[str], labels: NDArray) -> NDArray:
     shared = min(len(name) for name in names)
     while any(name[:shared] != names[0][:shared] for name in names):
         shared -= 1
-    cuts = [j + 1 for j in range(shared) if names[0][j] in _SEPARATORS]
     wanted = {str(label) for label in labels.tolist()}
-    for cut in [*reversed(cuts), 0]:
+    for cut in range(shared, -1, -1):
         rest = [name[cut:] for name in names]
         if wanted <= set(rest):
             return _typed_like(rest, labels)

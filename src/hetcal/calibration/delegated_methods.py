@@ -1,70 +1,83 @@
-"""What a calibrated classifier passes on to its calibrator, where the calibrator has it."""
+"""What a calibrator has is passed on by what wraps it, and told in words where it has it not."""
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any
-
-from sklearn.utils.metaestimators import available_if
 
 from hetcal._threads import ThreadSafe, on_snapshot
 
 
-def _calibrator_has(method: str):
-    def check(self: DelegatedMethods) -> bool:
-        return hasattr(getattr(self, "calibrator_", None) or self._make_calibrator(), method)
+class DelegatedMethod:
+    """A method of the wrapped calibrator; an attribute only where the calibrator has it."""
 
-    return check
+    def __init__(self, doc: str):
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        def method(self: Any, X: Any = None, **options: Any) -> Any:
+            features, output = self._for_calibrator(X)
+            return getattr(self._calibrator(), name)(features, **output, **options)
+
+        method.__name__, method.__qualname__ = name, f"{owner.__qualname__}.{name}"
+        method.__doc__, method.__module__ = self.__doc__, owner.__module__
+        self.name, self.method = name, on_snapshot(method)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self.method
+        calibrator = instance._calibrator()
+        if not hasattr(calibrator, self.name):
+            inner = type(_innermost(calibrator)).__name__
+            raise AttributeError(
+                f"{type(instance).__name__} has {self.name} where its calibrator has it, and "
+                f"{inner} has not. These have: {_who_has(self.name)}."
+            )
+        return MethodType(self.method, instance)
 
 
 class DelegatedMethods(ThreadSafe):
-    """Methods of a calibrator, asked with the classifier's items.
+    """Methods of a calibrator, asked with the items that the wrapper is asked with.
 
-    A subclass has ``calibrator_`` once it is fitted, says by ``_make_calibrator`` which one it
-    would fit, and by ``_new_items`` what the calibrator needs to know of new items.
+    A subclass says by ``_calibrator`` which one is fitted (or would be), and by ``_for_calibrator``
+    what it is to be asked with: features and the classifier's output.
     """
 
-    calibrator_: Any
-    _make_calibrator: Any
-    _new_items: Any
+    _calibrator: Any
+    _for_calibrator: Any
 
-    @available_if(_calibrator_has("support"))
-    @on_snapshot
-    def support(self, X: Any, **options: Any) -> Any:
-        """Return how much calibration data stands behind each item; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.support(features, **output, **options)
+    support = DelegatedMethod(
+        "Return how much calibration data stands behind each item; as the calibrator's."
+    )
+    evidence = DelegatedMethod(
+        "Return the calibration items that voted for each item; as the calibrator's."
+    )
+    effective_sample_size = DelegatedMethod(
+        "Return how many equal votes each item's vote is worth; as the calibrator's."
+    )
+    predict_interval = DelegatedMethod(
+        """Return an interval of P(y | x) for each item; as the calibrator's.
 
-    @available_if(_calibrator_has("evidence"))
-    @on_snapshot
-    def evidence(self, X: Any, **options: Any) -> Any:
-        """Return the calibration items that voted for each item; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.evidence(features, **output, **options)
+        It is about the truth, not about the prediction: with ``preserve="label"`` a probability
+        that had to give way to the classifier's choice may lie outside.
+        """
+    )
+    predict_smoothed_interval = DelegatedMethod(
+        "Return an interval for each smoothed probability; as the calibrator's."
+    )
+    predict_venn_abers_pair = DelegatedMethod(
+        "Return the Venn-Abers pair of E[y | q], of items predicted alike; as the calibrator's."
+    )
 
-    @available_if(_calibrator_has("effective_sample_size"))
-    @on_snapshot
-    def effective_sample_size(self, X: Any, **options: Any) -> Any:
-        """Return how many equal votes each item's vote is worth; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.effective_sample_size(features, **output, **options)
 
-    @available_if(_calibrator_has("predict_interval"))
-    @on_snapshot
-    def predict_interval(self, X: Any, **options: Any) -> Any:
-        """Return an interval of P(y | x) for each item; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.predict_interval(features, **output, **options)
+def _innermost(calibrator: Any) -> Any:
+    while isinstance(calibrator, DelegatedMethods):
+        calibrator = calibrator._calibrator()
+    return calibrator
 
-    @available_if(_calibrator_has("predict_smoothed_interval"))
-    @on_snapshot
-    def predict_smoothed_interval(self, X: Any, **options: Any) -> Any:
-        """Return an interval for each smoothed probability; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.predict_smoothed_interval(features, **output, **options)
 
-    @available_if(_calibrator_has("predict_venn_abers_pair"))
-    @on_snapshot
-    def predict_venn_abers_pair(self, X: Any, **options: Any) -> Any:
-        """Return the Venn-Abers pair of E[y | q], of items predicted alike; as the calibrator's."""
-        features, output = self._new_items(X)
-        return self.calibrator_.predict_venn_abers_pair(features, **output, **options)
+def _who_has(method: str) -> str:
+    from hetcal.calibration.registry import get_calibrator, list_calibrators
+
+    names = [name for name in list_calibrators() if hasattr(get_calibrator(name), method)]
+    return ", ".join(names)

@@ -21,8 +21,6 @@ from hetcal.calibration.forgetting import (
 from hetcal.data import NewItems
 from hetcal.kernels.votes import Voters
 
-_LARGEST_WEIGHT = 1e100
-
 
 class ExtendableVotes(ThreadSafe):
     """Gives a calibrator by votes :meth:`extend`; it holds its items in the parts named here."""
@@ -77,7 +75,6 @@ class ExtendableVotes(ThreadSafe):
         weight = None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, codes.shape[0])
-            refuse_huge(weight)
         aged = self.aged_by(codes, weight, times, half_life=half_life, window=window)
         return self.extend_items(added, codes, aged)
 
@@ -118,12 +115,3 @@ class ExtendableVotes(ThreadSafe):
         self._out_of_sample = None
         self._out_of_sample_support = None
         return self
-
-
-def refuse_huge(weight: Matrix) -> None:
-    """Raise for weights whose sums would overflow."""
-    if weight.max() > _LARGEST_WEIGHT:
-        raise ValueError(
-            f"sample_weight holds {weight.max():g}; the sum of such votes is no number any more. "
-            "Divide all weights by their mean."
-        )

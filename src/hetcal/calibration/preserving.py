@@ -6,25 +6,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import MOST_CLASSES, in_range, instance, integers, number
-from hetcal._threads import on_snapshot
 from hetcal._typing import Matrix
 from hetcal.calibration.base import STORED, BaseCalibrator, GroupAwareCalibrator
+from hetcal.calibration.delegated_methods import DelegatedMethods
 from hetcal.calibration.fitting import checked_proba, fitted_to, out_of_sample_proba
 from hetcal.data import CalibrationSet, Scores
 from hetcal.kernels.preserve import keep_top
 from hetcal.metrics.scores import brier_losses
 from hetcal.metrics.standard_errors import mean_and_error
-
-
-def _inner_has(name: str):
-    def check(self: LabelPreserving) -> bool:
-        return hasattr(getattr(self, "calibrator_", self.calibrator), name)
-
-    return check
 
 
 @stored(
@@ -39,7 +31,7 @@ def _inner_has(name: str):
     },
     may_lack=("zero_floor_",),
 )
-class LabelPreserving(GroupAwareCalibrator):
+class LabelPreserving(DelegatedMethods, GroupAwareCalibrator):
     """Any calibrator, kept from changing the classifier's decisions.
 
     Where the calibrated row would put another class on top than the classifier did, it is replaced
@@ -131,39 +123,11 @@ class LabelPreserving(GroupAwareCalibrator):
         """An out-of-sample prediction for every calibration item, where the calibrator has one."""
         return keep_top(self.calibrator_.out_of_sample_proba_, self.top_)
 
-    @available_if(_inner_has("support"))
-    @on_snapshot
-    def support(self, X: Any, **options: Any) -> Any:
-        """Return how much calibration data stands behind each item; as the calibrator's."""
-        return self.calibrator_.support(X, **options)
+    def _calibrator(self) -> Any:
+        return getattr(self, "calibrator_", self.calibrator)
 
-    @available_if(_inner_has("effective_sample_size"))
-    @on_snapshot
-    def effective_sample_size(self, X: Any, **options: Any) -> Any:
-        """Return how many equal votes each item's vote is worth; as the calibrator's."""
-        return self.calibrator_.effective_sample_size(X, **options)
-
-    @available_if(_inner_has("evidence"))
-    @on_snapshot
-    def evidence(self, X: Any, **options: Any) -> Any:
-        """Return the calibration items that voted for each item; as the calibrator's."""
-        return self.calibrator_.evidence(X, **options)
-
-    @available_if(_inner_has("predict_interval"))
-    @on_snapshot
-    def predict_interval(self, X: Any, **options: Any) -> Any:
-        """Return an interval of P(y | x) for each item; as the calibrator's.
-
-        It is about the truth, not about the prediction: a probability that had to give way to the
-        classifier's choice may lie outside.
-        """
-        return self.calibrator_.predict_interval(X, **options)
-
-    @available_if(_inner_has("predict_smoothed_interval"))
-    @on_snapshot
-    def predict_smoothed_interval(self, X: Any, **options: Any) -> Any:
-        """Return an interval for each smoothed probability; as the calibrator's."""
-        return self.calibrator_.predict_smoothed_interval(X, **options)
+    def _for_calibrator(self, X: Any) -> tuple[Any, dict[str, Any]]:
+        return X, {}
 
     def _set_price(self, predicted: Matrix, items: CalibrationSet) -> None:
         self.top_ = self._top(items.scores)

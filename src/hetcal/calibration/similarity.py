@@ -29,11 +29,12 @@ from hetcal._stored.fields import (
     whole,
 )
 from hetcal._typing import Matrix
+from hetcal._validation import propose_projection
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import STORED, GroupAwareCalibrator
 from hetcal.calibration.chosen_columns import chosen_list
-from hetcal.calibration.extending import ExtendableVotes, refuse_huge
+from hetcal.calibration.extending import ExtendableVotes
 from hetcal.calibration.out_of_sample_support import (
     OutOfSampleSupport,
     Reference,
@@ -50,7 +51,7 @@ from hetcal.calibration.votes_on_items import (
 from hetcal.data import CalibrationSet, NewItems, Scores
 from hetcal.heterogeneity import HiddenHeterogeneity
 from hetcal.kernels.votes import Voters, VoteRule
-from hetcal.similarity import BaseSimilarity, make_similarity
+from hetcal.similarity import BaseSimilarity, ForestProximity, make_similarity
 
 # Beyond this the smallest similarity of a forest, to the power, is no number any more.
 _LARGEST_POWER = 100
@@ -182,7 +183,6 @@ class SimilarityCalibrator(StoredVotes, ExtendableVotes, OutOfSampleSupport, Gro
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
         self._check_parameters()
-        refuse_huge(items.weights)
         self._remember(items)
         self.groups_ = items.groups
         self.times_: Matrix | None = None
@@ -194,6 +194,8 @@ class SimilarityCalibrator(StoredVotes, ExtendableVotes, OutOfSampleSupport, Gro
             accepts_sparse=kind.accepts_sparse,
         )
         Z = self.space_.fit_transform(items)
+        if isinstance(kind, ForestProximity):
+            propose_projection(Z, "SimilarityCalibrator")
         self._remember_columns(items.X)
         self.voters_ = Voters(items.codes, items.n_classes, items.weight)
         self.similarity_ = self._learn_similarity(Z, self.voters_)

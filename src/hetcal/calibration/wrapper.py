@@ -253,7 +253,7 @@ class LocallyCalibratedClassifier(
         support : ndarray of shape (n,)
             Only with ``return_support=True``.
         """
-        features, output = self._new_items(X)
+        features, output = self._for_calibrator(X)
         if not return_support:
             return self._checked(self.calibrator_.predict_proba(features, **output), output)
         if not _uses_features(self.calibrator_):
@@ -302,6 +302,9 @@ class LocallyCalibratedClassifier(
         if self.estimator is None:
             return sklearn.linear_model.LogisticRegression(max_iter=1000)
         return self.estimator
+
+    def _calibrator(self) -> Any:
+        return getattr(self, "calibrator_", None) or self._make_calibrator()
 
     def _make_calibrator(self) -> Any:
         calibrator = _DEFAULT_CALIBRATOR if self.calibrator is None else self.calibrator
@@ -434,7 +437,7 @@ class LocallyCalibratedClassifier(
             return X
         return self.estimator_.features(X)
 
-    def _new_items(self, X: Any) -> tuple[Any, dict[str, Matrix]]:
+    def _for_calibrator(self, X: Any) -> tuple[Any, dict[str, Matrix]]:
         """Return what the calibrator needs to know of new items: features and model output."""
         check_is_fitted(self, "calibrator_")
         X = as_input(X)

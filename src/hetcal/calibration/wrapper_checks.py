@@ -63,7 +63,7 @@ def refuse_unknown_labels(seen: NDArray, classes: NDArray) -> None:
 
 def warn_of_refit(given: Any, cloned: Any, name: str) -> None:
     """Warn where what was learned before is about to be forgotten."""
-    if _seems_fitted(given) and not _seems_fitted(cloned):
+    if _forgets(given, cloned):
         warnings.warn(
             f"{type(given).__name__} is fitted already and is fitted again on these rows. To use "
             f"it as it is, freeze it: FrozenEstimator({name}), from sklearn.frozen. To fit it "
@@ -71,6 +71,25 @@ def warn_of_refit(given: Any, cloned: Any, name: str) -> None:
             RefitWarning,
             stacklevel=levels_to_caller(),
         )
+        return
+    # A pipeline is as fitted as its last step; others may have learned from more than these rows.
+    steps = zip(getattr(given, "steps", ()), getattr(cloned, "steps", ()), strict=True)
+    fitted = [step for (step, one), (_, other) in steps if _forgets(one, other)]
+    if fitted:
+        named = ", ".join(map(repr, fitted))
+        warnings.warn(
+            f"{type(given).__name__}: {named} of its steps {'is' if len(fitted) == 1 else 'are'} "
+            "fitted already and fitted again on these rows. To use what was learned, freeze the "
+            f"step, FrozenEstimator(step), from sklearn.frozen. To fit all here, pass "
+            f"clone({name}).",
+            RefitWarning,
+            stacklevel=levels_to_caller(),
+        )
+
+
+def _forgets(given: Any, cloned: Any) -> bool:
+    """Return whether fitting the clone loses what was learned."""
+    return _seems_fitted(given) and not _seems_fitted(cloned)
 
 
 def _seems_fitted(estimator: Any) -> bool:

@@ -13,11 +13,11 @@ import typer
 from hetcal.cli import _options as options
 from hetcal.cli._console import errors, print_json
 from hetcal.cli._working import bar, tell
+from hetcal.tables.sizes import BATCH_ROWS
 
 if TYPE_CHECKING:
     from hetcal.batches import Additions
 
-_BATCH_ROWS = 50_000
 _ENGINE = "Engine"
 
 
@@ -75,7 +75,7 @@ def apply(
             "--leave-missing", "Rows without a probability get no result, instead of stopping."
         ),
     ] = False,
-    batch_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = _BATCH_ROWS,
+    batch_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = BATCH_ROWS,
     reading: options.Reading,
     out_format: Annotated[
         options.TableFormat | None,

@@ -108,6 +108,8 @@ def fit(
         say(f"Fitting {method} on {labelled.n_items:,} items", None)
         calibrator, warned = _fitted(method, preserve, labelled, drawing.seed)
         say("Measuring", None)
+        from hetcal.tables.later_rows import items_digest
+
         warned += _dependent_rows(labelled, drawing.seed) if method in _LOCAL else []
         record = {
             "source": Path(table).name,
@@ -115,6 +117,7 @@ def fit(
             "items": labelled.n_items,
             "method": method,
             "preserve": preserve,
+            "digest": items_digest(labelled.X, labelled.output, labelled.y),
             **_measured(calibrator, labelled.items, drawing.seed),
             "drawn": labelled.drawn,
             "left_out": labelled.left_out,
@@ -138,11 +141,14 @@ def _fitted(
     method: str, preserve: str | None, labelled: LabelledTable, seed: int
 ) -> tuple[Any, list[str]]:
     """Return the calibrator, and what hetcal warned of while it was fitted."""
+    from hetcal._validation import warn_large_counts
     from hetcal.calibration.fitting import fitted_to, seeded
     from hetcal.calibration.registry import get_calibrator
 
     calibrator = get_calibrator(method, preserve=preserve, classes=labelled.classes)
     with warnings_as_notes() as said:
+        if method in _GLOBAL:
+            warn_large_counts(labelled.weight)
         fitted = fitted_to(seeded(calibrator, seed), labelled.items)
     return fitted, said
 
@@ -275,7 +281,10 @@ class _Fitted:
                 "collect more items."
             )
         if low <= 0:
-            return "No clear gain: these items do not show that the model's own are wrong."
+            return (
+                "No clear gain: these items do not show that the calibrated probabilities are "
+                "better than the model's own."
+            )
         return None
 
     def _experts(self) -> Any:

@@ -16,8 +16,9 @@ from hetcal._exceptions import InputError
 from hetcal._validation.text import as_text, is_missing
 from hetcal.cli._reference_items import ReferenceTables, texts_of
 from hetcal.monitor.dependence import suggest_dependence
-from hetcal.tables.reading import BATCH_ROWS, open_table
+from hetcal.tables.reading import open_table
 from hetcal.tables.selection import listed
+from hetcal.tables.sizes import BATCH_ROWS
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel

@@ -17,9 +17,8 @@ from typing import Annotated, Any
 import typer
 
 from hetcal.cli._deferred import defer_unused
+from hetcal.tables.sizes import MAX_ROWS
 
-#: Rows that are computed with; as in ``hetcal.tables.sampling``, which need not be loaded for this.
-MAX_ROWS = 50_000
 COLUMNS, FILES, OUTPUT = "Columns of the table", "Files", "Output"
 
 
@@ -187,7 +186,7 @@ Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV (also .csv.gz), Parquet, Arrow or Feather; - is standard input.",
+        help="CSV (also .csv.gz), Parquet (or a folder of it), Arrow, Feather; - is stdin.",
         show_default=False,
     ),
 ]

@@ -16,11 +16,12 @@ from hetcal.batches.item_tables import ItemTable, item_tables
 from hetcal.monitor.watched import calibrator_inside
 from hetcal.tables.groups import group_names
 from hetcal.tables.kinds import as_labels, as_table
-from hetcal.tables.later_rows import read_later
+from hetcal.tables.later_rows import items_digest, read_later
 from hetcal.tables.output_columns import missing_rows
-from hetcal.tables.reading import BATCH_ROWS, open_table, whole_table
+from hetcal.tables.reading import open_table, whole_table
 from hetcal.tables.sampling import RowSampler
 from hetcal.tables.selection import listed
+from hetcal.tables.sizes import BATCH_ROWS
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
@@ -116,7 +117,7 @@ def _part(
         items = _items_of(_usable_rows(source, loaded, by, reading, held_out=False), loaded, by)
         if table is None:
             return items
-        same = len(items.y) == loaded.record.get("items")
+        same = len(items.y) == loaded.record.get("items") and _as_at_fit(items, loaded)
     else:
         rows = read_later(
             source,
@@ -131,9 +132,16 @@ def _part(
         items = ReferenceItems(rows.X, kind, rows.output, rows.y.tolist(), rows.names)
         same = rows.digest(ordered=True) == table.digest
     if not same:
-        raise other_items([source], loaded, table.source)
+        several = "items" in loaded.metadata
+        raise other_items([source], loaded, table.source if several else None)
     table.check_within(len(items.y))
     return items.take(table.rows())
+
+
+def _as_at_fit(items: ReferenceItems, loaded: LoadedModel) -> bool:
+    """Say whether a table still holds what hetcal fit has read; files did not always say what."""
+    known = loaded.record.get("digest")
+    return known is None or known == items_digest(items.X, items.output, np.array(items.y))
 
 
 def _joined(parts: list[ReferenceItems]) -> ReferenceItems:

@@ -14,6 +14,7 @@ from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, print_json, results
 from hetcal.cli._working import bar, file_size, tell, tell_line, warnings_as_notes
+from hetcal.tables.sizes import MAX_ROWS
 
 if TYPE_CHECKING:
     from hetcal.batches.model import LoadedModel
@@ -92,7 +93,7 @@ def refresh(
             help="Most rows to take from each table: the last ones.",
             rich_help_panel=options.FILES,
         ),
-    ] = options.MAX_ROWS,
+    ] = MAX_ROWS,
     reading: options.Reading,
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,

@@ -66,6 +66,7 @@ def command_line(*words: str) -> str:
 def apply_command(model: str, table: str, reading: Reading, *, new: str) -> str:
     """Return the command that calibrates a new table of the same kind."""
     kind = ".csv" if table == "-" else "".join(Path(table).suffixes[-2:])
+    kind = kind or (".parquet" if Path(table).is_dir() else "")
     read_so = arguments_of(reading)
     return command_line("apply", model, f"{new}{kind}", *read_so, "-o", f"calibrated{kind}")
 

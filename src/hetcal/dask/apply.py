@@ -17,9 +17,9 @@ from hetcal.batches.additions import FLAGS
 from hetcal.batches.arrow import BatchCalibrator
 from hetcal.dask._needs import need_dask
 from hetcal.dask.cluster import connected
-from hetcal.dask.parquet import Piece, Plan, plan
+from hetcal.tables.parquet_parts import Piece, Plan, plan
+from hetcal.tables.sizes import BATCH_ROWS
 
-BATCH_ROWS = 50_000
 PART_ROWS = 1_000_000
 #: The mark of a folder that is complete, as Spark and others write it.
 COMPLETE = "_SUCCESS"

@@ -25,6 +25,7 @@ from hetcal._validation import (
     check_same_rows,
     check_sample_weight,
     check_two_classes,
+    relative_weights,
     warn_column_order,
     weights_as_counts,
 )
@@ -325,6 +326,13 @@ class CalibrationSet:
         if self.weight is None or (self.weight > 0).all():
             return self
         return self.take(self.weight > 0).detached()
+
+    def with_relative_weights(self) -> CalibrationSet:
+        """Return the items with weights of mean 1, for whom only their ratios have a meaning."""
+        if self.weight is None:
+            return self
+        weight = relative_weights(self.weight)
+        return replace(self, weight=weight, counts=weight)
 
     def detached(self) -> CalibrationSet:
         """Return the items as a set that knows nothing of those it was taken from."""

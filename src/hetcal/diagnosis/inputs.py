@@ -17,6 +17,7 @@ from hetcal._validation import (
     check_proba,
     check_proba_names,
     check_same_rows,
+    warn_large_counts,
 )
 from hetcal._validation.containers import as_frame, as_vector, masked_as_missing, take_rows
 from hetcal._validation.features import rows_and_columns
@@ -57,6 +58,7 @@ def calibration_items(
             groups=groups,
             caller=caller,
         )
+    warn_large_counts(items.weight)
     if need_features and not items.has_features:
         raise ValueError(
             f"{caller} compares items by their features; X is None. Pass X; how good the "

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
 from hetcal._validation.containers import as_frame
+from hetcal._validation.text import short
 
 Mask = NDArray[np.bool_]
 
@@ -61,17 +62,6 @@ class Condition:
     def __str__(self) -> str:
         value = short(self.value) if isinstance(self.value, float) else str(self.value)
         return f"{self.name} {self.kind} {value}"
-
-
-def short(number: float) -> str:
-    """Write a number with four digits, or whole where it has more before the point.
-
-    Examples
-    --------
-    >>> short(0.123456), short(15024.0)
-    ('0.1235', '15024')
-    """
-    return f"{number:.4g}" if abs(number) < 10_000 else f"{number:.0f}"
 
 
 def columns_of(table: Any) -> list[Column]:

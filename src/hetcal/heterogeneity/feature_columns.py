@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from hetcal._typing import Matrix
 from hetcal._validation.containers import as_frame, number_of_rows
 from hetcal._validation.features import check_finite_numeric, refuse_empty, rows_and_columns
-from hetcal.heterogeneity.conditions import short
+from hetcal._validation.text import short
 
 Floats = NDArray[np.float32]
 

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr
 
 from hetcal._typing import Matrix, Rows, Vector
-from hetcal._validation.text import short_list
+from hetcal._validation import relative_weights
+from hetcal._validation.text import short, short_list
 from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity.condition_pairs import (
     BEAM,
@@ -41,7 +42,6 @@ from hetcal.heterogeneity.conditions import (
     candidate_conditions,
     columns_of,
     encoded_columns,
-    short,
 )
 from hetcal.heterogeneity.functions_of_p import fit_global
 from hetcal.heterogeneity.multiplicity import benjamini_hochberg, holm
@@ -289,7 +289,7 @@ def _search(
         return []
     here = [Column(c.name, c.values[rows], c.levels) for c in columns]
     masks = np.column_stack([condition.mask(here) for condition in conditions])
-    weight = items.weights[rows]
+    weight = relative_weights(items.weights[rows])
     P = items.proba[rows]
     spread = P * (1 - P)
     left = items.onehot[rows] - P

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from hetcal._validation.text import short
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -45,7 +47,7 @@ def changes_sentences(changes: pd.DataFrame | None, groups: Sequence[dict[str, A
 
 def _feature(row: Mapping[Any, Any]) -> str:
     before, now = (
-        f"{v:.4g}" if isinstance(v, Real) else str(v) for v in (row["before"], row["now"])
+        short(float(v)) if isinstance(v, Real) else str(v) for v in (row["before"], row["now"])
     )
     kind = "median" if isinstance(row["now"], Real) else "mostly"
     text = f"{row['feature']} ({kind} {before} before, {now} now"

@@ -144,6 +144,8 @@ def match_positive(
     ['no', 'yes']
     """
     known = [label for label in labels if label not in MISSING] if len(labels) > 2 else list(labels)
+    of_label = _one_spelling(known) if len(known) > 2 else {label: label for label in known}
+    known = list(dict.fromkeys(of_label.values()))
     if len(known) == 1:
         raise InputError(
             f"Only one outcome occurs: every label in {label_column!r} is {known[0]!r}, so nothing "
@@ -155,7 +157,7 @@ def match_positive(
             f"{label_column!r} holds {len(known)}: {listed(sorted(known))}. Name one column per "
             f"class, e.g. --proba 'p_*'; {_if_confidence(column)}; or correct the labels."
         )
-    notes = []
+    notes = [_spellings(of_label)] if len(of_label) > 2 else []
     if positive is None:
         positive = _obvious_positive(column, known)
         if positive is None:
@@ -174,7 +176,22 @@ def match_positive(
             f"{listed(sorted(known))}."
         )
     other = next(label for label in known if label != chosen[0])
-    return ClassMatch([other, chosen[0]], {label: label for label in known}, notes)
+    return ClassMatch([other, chosen[0]], of_label, notes)
+
+
+def _one_spelling(labels: Sequence[str]) -> dict[str, str]:
+    """Return one spelling for those that mean the same, where that leaves two classes."""
+    alike: dict[str, list[str]] = {}
+    for label in sorted(labels, key=lambda text: (text != text.strip(), text)):
+        alike.setdefault(truth_folded(label), []).append(label)
+    if len(alike) != 2:
+        return {label: label for label in labels}
+    return {label: group[0] for group in alike.values() for label in group}
+
+
+def _spellings(of_label: dict[str, str]) -> str:
+    pairs = [f"{label!r} as {name!r}" for label, name in of_label.items() if label != name]
+    return f"Labels that differ in spelling only are read as one class: {', '.join(pairs[:5])}."
 
 
 def positive_of(classes: Sequence[str], positive: Any) -> str:

@@ -8,6 +8,7 @@ that names the remedy.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import narwhals as nw
@@ -210,6 +211,12 @@ def read_labelled(
         other_columns=_other_columns(frame, taken | set(found.kinds)),
         notes=notes + found.notes,
     )
+    if not is_logits and np.isin(given[kept], (0, 1)).all():
+        labelled.notes.append(
+            f"{listed(columns, 5)}: nothing but 0 and 1. These look like predicted classes; all "
+            "that can be learned from them is how often each is right. Probabilities say more: "
+            "pass the model's predict_proba."
+        )
     if being_right:
         labelled.notes.insert(0, _about_being_right(labelled))
     check_order(labelled, accept=accept_order)
@@ -240,9 +247,14 @@ def _other_columns(frame: nw.DataFrame, used: set[str]) -> dict[str, NDArray]:
 def _checked_frame(table: Any) -> nw.DataFrame:
     frame = as_table(table)
     if frame is None:
+        remedy = "Make one, e.g. pandas.DataFrame(...)."
+        if isinstance(table, str | Path):
+            remedy = "Read the file first: hetcal.tables.read_table(path)."
+        elif hasattr(table, "collect"):
+            remedy = "Pass table.collect()."
         raise TypeError(
-            f"Expected a table with named columns (pandas, polars, Arrow); got "
-            f"{type(table).__name__}. Make one, e.g. pandas.DataFrame(...)."
+            "Expected a table with named columns (pandas, polars, Arrow); got "
+            f"{type(table).__name__}. {remedy}"
         )
     if frame.shape[0] == 0:
         raise InputError("The table has no rows. Pass one with labelled items.")

@@ -98,6 +98,18 @@ def of_second_class(
     array([[0.1 ],
            [0.75]])
     """
+    code = predicted_codes(predicted, classes, column)[:, None]
+    return np.where(code < 0, np.nan, np.where(code == 1, confidence, 1 - confidence))
+
+
+def predicted_codes(predicted: Texts, classes: Sequence[Any], column: str) -> NDArray[np.int64]:
+    """Return the places of the predicted classes, -1 without a prediction.
+
+    Examples
+    --------
+    >>> predicted_codes(["no", None, "YES"], ["no", "yes"], "answer")
+    array([ 0, -1,  1])
+    """
     place = {spelled_alike(as_text(label)): k for k, label in enumerate(classes)}
     place[None] = -1
     unknown = sorted({str(t) for t in predicted if spelled_alike(t) not in place})
@@ -106,8 +118,7 @@ def of_second_class(
             f"Column {column!r} predicts {listed(unknown, 3)}; the classes are "
             f"{listed([as_text(label) for label in classes])}. Correct the predictions."
         )
-    code = np.array([place[spelled_alike(t)] for t in predicted], dtype=np.int64)[:, None]
-    return np.where(code < 0, np.nan, np.where(code == 1, confidence, 1 - confidence))
+    return np.array([place[spelled_alike(t)] for t in predicted], dtype=np.int64)
 
 
 def refuse_proba_of_one_class(

@@ -7,6 +7,10 @@ import re
 import numpy as np
 import pandas as pd
 
+from hetcal.tables.sources import COMMA_NUMBER
+
+#: The reason for text that may be numbers.
+WITH_COMMAS = "numbers with a comma"
 # Below so many rows nothing can be said about how a column varies.
 _FEW_ROWS = 20
 _MOST_LEVELS = 100
@@ -50,12 +54,26 @@ def why_excluded(name: str, values: pd.Series, kind: str) -> str | None:
         return "a row number"
     if kind == "number" and _numbers_rows(values):
         return "a different whole number in every row, like an id"
+    if kind == "text" and with_commas(values):
+        return WITH_COMMAS
     if kind == "text":
         if n_distinct == n_rows:
             return "a different text in every row"
         if n_distinct > _MOST_LEVELS:
             return f"text with {n_distinct:,} different values"
     return None
+
+
+def with_commas(values: pd.Series) -> bool:
+    """Say whether text holds numbers with commas, and nothing else.
+
+    Examples
+    --------
+    >>> with_commas(pd.Series(["0,5", "12", None])), with_commas(pd.Series(["a,b", "12"]))
+    (True, False)
+    """
+    texts = values.dropna().astype(str)
+    return bool(texts.str.fullmatch(COMMA_NUMBER).all() and texts.str.contains(",").any())
 
 
 def _named_like_id(name: str) -> bool:

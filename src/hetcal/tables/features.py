@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.tables.exclusions import why_excluded
+from hetcal.tables.exclusions import WITH_COMMAS, why_excluded
 from hetcal.tables.kinds import as_components, as_feature, kind_of, refuse_infinite
 from hetcal.tables.selection import listed, named_exactly, select_columns
 
@@ -122,6 +122,12 @@ def _notes(result: TableFeatures, columns: dict[str, pd.Series], y: NDArray) -> 
         usable = any(why not in _UNUSABLE for why in result.left_out.values())
         remedy = " Name a column in --features to use it all the same." if usable else ""
         notes.append(f"Not used as features: {', '.join(shown[:8])}{more}.{remedy}")
+    commas = [name for name, why in result.left_out.items() if why == WITH_COMMAS]
+    if commas:
+        notes.append(
+            f"{listed(commas, 5)}: numbers with a comma are text. If it is the decimal sign of all "
+            "numbers, pass --decimal , (decimal=','); else write them without, e.g. 1234.5."
+        )
     weights = [name for name in columns if _may_weigh(name, columns[name])]
     if weights:
         notes.append(

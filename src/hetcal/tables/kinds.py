@@ -29,9 +29,19 @@ def as_table(data: Any) -> nw.DataFrame | None:
     """Return a narwhals view of a pandas, polars or Arrow table; None for anything else.
 
     The same as in ``_validation``, which would load scikit-learn first: who mistyped a column
-    should not wait for that.
+    should not wait for that. Columns that are named by numbers are named by their text.
     """
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    if isinstance(data, pd.DataFrame) and not all(isinstance(name, str) for name in data.columns):
+        data = data.set_axis([str(name) for name in data.columns], axis=1)
+    try:
+        frame = nw.from_native(data, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        names = [str(name) for name in data.columns]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(
+            f"The table has two columns named {twice!r}. Rename one of them, so that it is clear "
+            "which is meant."
+        ) from error
     return frame if isinstance(frame, nw.DataFrame) else None
 
 

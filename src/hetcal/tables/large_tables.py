@@ -40,9 +40,10 @@ from hetcal.tables.kinds import (
 )
 from hetcal.tables.labelled_table import LabelledTable
 from hetcal.tables.output_columns import both_classes, missing_rows, read_output
-from hetcal.tables.reading import BATCH_ROWS, Reader, open_table, whole_table
-from hetcal.tables.sampling import MAX_ROWS, RowSampler
+from hetcal.tables.reading import Reader, open_table, whole_table
+from hetcal.tables.sampling import RowSampler
 from hetcal.tables.selection import one_column, select_columns
+from hetcal.tables.sizes import BATCH_ROWS, MAX_ROWS
 from hetcal.tables.stream_scores import StreamScores
 
 _FEW_ITEMS = 100

@@ -17,9 +17,10 @@ from hetcal._validation import check_sample_weight
 from hetcal._validation.text import is_missing
 from hetcal.tables.groups import group_names, refuse_no_group
 from hetcal.tables.kinds import as_labels, as_numbers, as_table, values_of
-from hetcal.tables.reading import BATCH_ROWS, open_table, whole_table
+from hetcal.tables.reading import open_table, whole_table
 from hetcal.tables.roles import TableRoles
 from hetcal.tables.selection import listed
+from hetcal.tables.sizes import BATCH_ROWS
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,35 @@ class LaterRows:
 
     def hashes(self) -> NDArray[np.integer]:
         """Return one number for each row, by which the same values are known again."""
-        parts = [pd.DataFrame(self.output), pd.Series(self.y.astype(str))]
-        whole = pd.concat([*([] if self.X is None else [self.X]), *parts], axis=1)
-        return pd.util.hash_pandas_object(whole, index=False).to_numpy()
+        return _hashes(self.X, self.output, self.y)
 
     def digest(self, *, ordered: bool = False) -> str:
         """Return a fingerprint of the items, by which they are known again in any order, or one."""
-        hashes = self.hashes()
-        return hashlib.sha256((hashes if ordered else np.sort(hashes)).tobytes()).hexdigest()
+        return _digest(self.hashes() if ordered else np.sort(self.hashes()))
+
+
+def items_digest(X: pd.DataFrame | None, output: NDArray[np.float64], y: NDArray) -> str:
+    """Return a fingerprint of items, by which they are known again in their order.
+
+    Examples
+    --------
+    >>> X, p, y = pd.DataFrame({"age": [31.0, 58.0]}), np.full((2, 2), 0.5), np.array(["a", "b"])
+    >>> items_digest(X, p, y) == items_digest(X + 1, p, y)
+    False
+    """
+    return _digest(_hashes(X, output, y))
+
+
+def _hashes(X: pd.DataFrame | None, output: NDArray[np.float64], y: NDArray) -> NDArray[np.integer]:
+    parts = [pd.DataFrame(output), pd.Series(y.astype(str))]
+    if X is not None:
+        parts.insert(0, X.reset_index(drop=True))
+    whole = pd.concat(parts, axis=1)
+    return pd.util.hash_pandas_object(whole, index=False).to_numpy()
+
+
+def _digest(hashes: NDArray[np.integer]) -> str:
+    return hashlib.sha256(hashes.tobytes()).hexdigest()
 
 
 def read_later(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._validation.proba import are_probabilities
 from hetcal._validation.text import parse_numbers
 from hetcal.tables.kinds import values_of
 from hetcal.tables.selection import listed
@@ -52,6 +53,11 @@ def read_output(
         P[:, j] = parse_numbers(values, name, first_row=first_row)
     if logits:
         _refuse(np.isinf(P), P, columns, first_row, "Clip it, or pass --proba.", "a finite logit")
+        if are_probabilities(P[~missing_rows(P)]):
+            raise InputError(
+                f"{_named(columns)} hold probabilities, which sum to 1 in every row, not logits. "
+                + ("The calibrator was fitted on logits." if later else "Pass them with --proba.")
+            )
         return P
     if percent:
         begins = first_row == 1 if begins is None else begins

@@ -23,13 +23,14 @@ import pandas as pd
 
 from hetcal._exceptions import InputError
 from hetcal._validation.text import infer_column
+from hetcal.tables.parquet_parts import ParquetFolder
+from hetcal.tables.sizes import BATCH_ROWS
 from hetcal.tables.sources import ArrowSource, CsvSource, ParquetSource, Source
 
-#: Rows that are in memory at a time.
-BATCH_ROWS = 50_000
 FORMATS = ("csv", "parquet", "arrow")
 STDIN = "-"
 
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _SUFFIXES = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -82,7 +83,7 @@ class Reader:
         return self._source.done()
 
 
-def table_format(path: str | Path, format: str | None = None) -> str:
+def table_format(path: str | Path, format: str | None = None, *, option: str = "--format") -> str:
     """Return ``"csv"``, ``"parquet"`` or ``"arrow"``: as said, or by the end of the file's name.
 
     Examples
@@ -97,10 +98,17 @@ def table_format(path: str | Path, format: str | None = None) -> str:
     if str(path) == STDIN:
         return "csv"
     found = _format_of_name(path)
+    if found is None and Path(path).suffix.lower() in _SPREADSHEETS:
+        raise InputError(
+            f"{path} is a spreadsheet, which is not read. Save the sheet as CSV (UTF-8), or in "
+            "Python: pandas.read_excel(...).to_csv('table.csv', index=False)."
+        )
+    if found is None and Path(path).is_dir():
+        return "parquet"
     if found is None:
         raise InputError(
             f"{path}: the kind of table is not clear from the name. Rename it (.csv, .csv.gz, "
-            ".parquet, .arrow, .feather), or pass --format csv, parquet or arrow."
+            f".parquet, .arrow, .feather), or pass {option} csv, parquet or arrow."
         )
     return found
 
@@ -127,7 +135,7 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        The file; ``"-"`` is standard input.
+        The file, or a folder of Parquet files; ``"-"`` is standard input.
     format : {"csv", "parquet", "arrow"}, optional
         By default known by the name of the file.
     encoding : str, default="utf-8"
@@ -184,6 +192,12 @@ def open_table(
 ) -> Iterator[Reader]:
     """Open a table for reading; see :func:`read_table` for the parameters."""
     kind = table_format(path, format)
+    if Path(path).is_dir():
+        if kind != "parquet":
+            raise InputError(f"{path} is a folder. Pass one table, or a folder of Parquet files.")
+        need_pyarrow(f"{path} is a folder of Parquet files")
+        yield Reader(ParquetFolder(str(path)), path, encoding)
+        return
     with contextlib.ExitStack() as closing:
         stream = _open_binary(path, closing)
         with _readable_errors(path, encoding):
@@ -210,8 +224,6 @@ def need_pyarrow(why: str) -> None:
 def _open_binary(path: str | Path, closing: contextlib.ExitStack) -> BinaryIO:
     if str(path) == STDIN:
         return sys.stdin.buffer
-    if Path(path).is_dir():
-        raise InputError(f"{path} is a folder. Pass one table.")
     try:
         return closing.enter_context(Path(path).open("rb"))
     except FileNotFoundError:

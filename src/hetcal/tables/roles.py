@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hetcal._exceptions import InputError
 from hetcal._validation.text import as_text
 from hetcal.tables.class_columns import class_finder
-from hetcal.tables.confidence import of_second_class, right_or_wrong
+from hetcal.tables.confidence import of_second_class, predicted_codes, right_or_wrong
 from hetcal.tables.kinds import as_components, as_feature, as_labels, as_table
 from hetcal.tables.output_columns import both_classes, missing_rows, read_output, row_numbers
 from hetcal.tables.selection import did_you_mean, listed
@@ -34,6 +34,8 @@ class Items:
         Which of the two.
     known : ndarray of bool
         Rows that have an output.
+    predicted : ndarray of int
+        The class that each row was given: by the column of predictions, else the most probable.
     missing_features, unknown_category : ndarray of bool
         Rows where a feature is missing, or a level that was not there at fit.
     """
@@ -42,6 +44,7 @@ class Items:
     output: NDArray[np.float64]
     kind: str
     known: NDArray[np.bool_]
+    predicted: NDArray[np.int64]
     missing_features: NDArray[np.bool_]
     unknown_category: NDArray[np.bool_]
 
@@ -160,7 +163,10 @@ class TableRoles:
         output[absent] = 0.0 if logits else 1 / output.shape[1]
         X, unknown = self._features(frame, first_row)
         missing = np.zeros(len(given), bool) if X is None else X.isna().any(axis=1).to_numpy()
-        return Items(X, output, self.output_kind, ~absent, missing, unknown)
+        predicted = self._predicted(frame)
+        if predicted is None:
+            predicted = output.argmax(axis=1)
+        return Items(X, output, self.output_kind, ~absent, predicted, missing, unknown)
 
     def labels(self, table: Any) -> tuple[NDArray, NDArray[np.bool_]] | None:
         """Return the labels of a later table, and which rows have one; None without the column.
@@ -203,6 +209,12 @@ class TableRoles:
         return of_second_class(
             as_labels(frame[self.predicted]), given, self.classes, self.predicted
         )
+
+    def _predicted(self, frame: nw.DataFrame) -> NDArray[np.int64] | None:
+        """Return the classes that a column says were predicted, where there is one."""
+        if self.predicted is None or self.being_right:
+            return None
+        return predicted_codes(as_labels(frame[self.predicted]), self.classes, self.predicted)
 
     def class_labels(self, table: Any) -> tuple[list[str | None], list[Any]]:
         """Return the labels of a later table as text, and their classes; None where there is none.

@@ -24,9 +24,7 @@ from hetcal._validation.text import as_text
 from hetcal.tables.groups import group_names
 from hetcal.tables.kinds import as_table
 from hetcal.tables.selection import select_columns
-
-#: Rows that the commands compute with, unless told otherwise.
-MAX_ROWS = 50_000
+from hetcal.tables.sizes import MAX_ROWS
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from hetcal.tables.spreadsheets import restored
 
 _DELIMITERS = ",;\t|"
 # Numbers with a decimal comma, and dots between thousands: 0,25  1.234,5  1.234  2,5e-3  40,5 %
-_COMMA_NUMBER = re.compile(
+COMMA_NUMBER = re.compile(
     r"\s*[+-]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?(e[+-]?\d+)?\s*%?\s*", re.IGNORECASE
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -230,7 +230,7 @@ def _with_point(cell: str) -> str:
     >>> [_with_point(cell) for cell in ("0,25", "1.234,5", "1.234", "01.02.2024", "a,b", "")]
     ['0.25', '1234.5', '1234', '01.02.2024', 'a,b', '']
     """
-    if not _COMMA_NUMBER.fullmatch(cell):
+    if not COMMA_NUMBER.fullmatch(cell):
         return cell
     return cell.replace(".", "").replace(",", ".")
 

@@ -67,7 +67,7 @@ class TableWriter:
         verbatim: bool = False,
     ):
         self.path = path
-        self.format = table_format(path, format)
+        self.format = table_format(path, format, option="--out-format")
         if self.format != "csv":
             need_pyarrow(f"{path} is to be a {self.format} table")
         self._delimiter, self._verbatim = delimiter, verbatim

@@ -32,7 +32,7 @@ from hetcal._stored.fields import (
     whole,
 )
 from hetcal._typing import Matrix
-from hetcal._validation import FeatureEncoder
+from hetcal._validation import FeatureEncoder, propose_projection
 from hetcal.calibration.base import STORED, BaseCalibrator, GroupAwareCalibrator
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
@@ -59,6 +59,7 @@ from hetcal.metrics.standard_errors import mean_and_error
 
 _BASE = "base"
 _BLOCK_ROWS = 1 << 14
+_FEWEST_ITEMS = 3  # one is left out, and of the rest one more
 # What counts as hardly any use of the classifier, what it must not exceed even by chance, and how
 # local the hybrid must be for that to be a matter of its calibration items.
 _LITTLE_RELIANCE, _LITTLE_RELIANCE_AT_MOST, _LOCAL = 0.01, 0.05, 0.5
@@ -203,11 +204,18 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
         _check_caution(self.caution)
+        items = items.with_relative_weights()  # what is known is judged by rows
         self._remember(items)
         self.encoder_ = items.encoder()
+        propose_projection(items.features(), "HybridCalibrator")
         self.n_features_in_ = self.encoder_.n_features_in_
         self.calibration_rows_ = np.flatnonzero(items.weights > 0)
         learned = items.take(self.calibration_rows_)
+        if learned.n_items < _FEWEST_ITEMS:
+            raise ValueError(
+                f"HybridCalibrator: {learned.n_items} items are too few to weigh experts on items "
+                f"left out; {_FEWEST_ITEMS} is the least, and some dozens are of use. Collect more."
+            )
         units = self.calibration_rows_ if learned.groups is None else np.unique(learned.groups)
         self.n_independent_ = len(units)
         folds = Folds.make(learned.n_items, seed=self.random_state, groups=learned.groups)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
 from hetcal.calibration.base import BaseCalibrator
 from hetcal.calibration.blend import GlobalBlend
+from hetcal.calibration.chosen_columns import ChosenColumns, as_transformer
 from hetcal.calibration.hybrid.families import Family, GlobalFamily
 from hetcal.calibration.hybrid.forests import ForestVoteFamily, ProximityFamily
 from hetcal.calibration.hybrid.kernel_machine import KernelFamily
@@ -23,6 +24,8 @@ from hetcal.calibration.hybrid.retrained import (
     ModelFamily,
     WideBoostingFamily,
 )
+from hetcal.calibration.preserving import LabelPreserving
+from hetcal.calibration.similarity import SimilarityCalibrator
 from hetcal.data import CalibrationSet
 
 FAMILIES = ("proximity", "forests", "neighbours", "kernel", "boosting", "wide-boosting")
@@ -134,7 +137,8 @@ class Library:
             if expert in list_calibrators():
                 return [CalibratorFamily(expert, get_calibrator(expert), kind=self.items.kind)]
         elif isinstance(expert, BaseCalibrator) or _calibrates(expert):
-            return [CalibratorFamily(_label(place, expert), expert, kind=self.items.kind)]
+            encoded = _by_encoded_columns(expert, self.items)
+            return [CalibratorFamily(_label(place, expert), encoded, kind=self.items.kind)]
         elif isinstance(expert, FrozenEstimator):
             raise ValueError(
                 f"HybridCalibrator: experts[{place}] is frozen, so it cannot be trained without "
@@ -158,6 +162,19 @@ def _refuse_repetition(asked: list[Any]) -> None:
         raise ValueError(
             f"HybridCalibrator: experts names {double[0]!r} twice. Name every expert once."
         )
+
+
+def _by_encoded_columns(expert: Any, items: CalibrationSet) -> Any:
+    """Return an expert that compares by columns of X as one that finds them in the encoded X."""
+    inner = expert.calibrator if isinstance(expert, LabelPreserving) else expert
+    if not isinstance(inner, SimilarityCalibrator) or inner.features is None:
+        return expert
+    chosen = as_transformer(inner.features, "SimilarityCalibrator")
+    if not isinstance(chosen, ChosenColumns):
+        return expert
+    places = items.encoder().places_out(chosen.places(items.X))
+    encoded = clone(inner).set_params(features=places)
+    return clone(expert).set_params(calibrator=encoded) if inner is not expert else encoded
 
 
 def _calibrates(expert: Any) -> bool:

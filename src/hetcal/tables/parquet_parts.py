@@ -55,7 +55,9 @@ class Piece:
             pq.ParquetFile(self.path, page_checksum_verification=True) as file,
         ):
             any_yet = False
-            for batch in file.iter_batches(batch_rows, row_groups=list(self.row_groups)):
+            columns = [name for name in schema.names if name not in self.values]
+            rows = {"row_groups": list(self.row_groups), "columns": columns}
+            for batch in file.iter_batches(batch_rows, **rows):
                 any_yet = True
                 yield self._fitted(batch, schema)
             if not any_yet:
@@ -89,11 +91,39 @@ class Plan:
         return sum(piece.n_rows for piece in self.pieces)
 
 
-def plan(table: str, part_rows: int) -> Plan:
+class ParquetFolder:
+    """A folder of Parquet files as one table."""
+
+    def __init__(self, path: str):
+        self._plan = plan(path)
+        self.names = list(self._plan.schema.names)
+        self.n_rows: int | None = self._plan.n_rows
+        self._read = 0
+
+    def batches(self, batch_rows: int, columns: list[str] | None = None) -> Iterator[Any]:
+        """Yield Arrow tables."""
+        import pyarrow as pa
+
+        wanted = self.names if columns is None else columns
+        schema = pa.schema([self._plan.schema.field(name) for name in wanted])
+        for piece in self._plan.pieces:
+            for batch in piece.batches(schema, batch_rows):
+                self._read += batch.num_rows
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch])
+        if not self._read:
+            yield schema.empty_table()
+
+    def done(self) -> float | None:
+        """Return the share that has been read, where that is known."""
+        return self._read / self.n_rows if self.n_rows else None
+
+
+def plan(table: str, part_rows: int | None = None) -> Plan:
     """Look at the footers of a file, of a folder's files or of those that a pattern names.
 
     Files come in the natural order of their names (part.2 before part.10). A file of more than
-    ``part_rows`` rows is divided where its row groups permit.
+    ``part_rows`` rows is divided where its row groups permit; None: no file is.
     """
     import pyarrow.parquet as pq
 
@@ -108,7 +138,8 @@ def plan(table: str, part_rows: int) -> Plan:
         schemas.append((str(path), schema.remove_metadata()))
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         own = {name: value for name, value in values.items() if name not in schema.names}
-        pieces += _divided(str(path), sizes, part_rows, own, len(pieces))
+        most = sum(sizes) if part_rows is None else part_rows
+        pieces += _divided(str(path), sizes, most, own, len(pieces))
     return Plan(pieces, _with_folders(_one_schema(schemas), told, files))
 
 
@@ -142,8 +173,8 @@ def find_files(table: str) -> tuple[list[Path], Path]:
     others = [file.name for file in files if file.suffix.lower() not in _ENDINGS]
     if others:
         raise InputError(
-            f"{listed(others, 3)}: the dask engine reads Parquet only (.parquet, .pq). Write the "
-            "table as Parquet, or leave --engine dask away."
+            f"{listed(others, 3)}: of a folder, and by the dask engine, Parquet files are read "
+            "(.parquet, .pq). Write the table as Parquet, or pass one file without --engine dask."
         )
     # Absolute, since workers are elsewhere, but not resolved: a linked file is a part of the folder
     # that the link lies in.
