@@ -35,7 +35,7 @@ def in_time(*works):
         assert not thread.is_alive(), "a thread waits for ever"
 
 
-def wrong_answers(ask, change, n_changes, *, seconds=0.12, n_readers=3):
+def wrong_answers(ask, change, n_changes, *, seconds=0.06, n_readers=3):
     """Return what goes wrong in threads that repeat ``ask`` while ``change(i)`` is called.
 
     ``ask`` returns the names of wrong answers.
