@@ -125,7 +125,7 @@ FITS = {
     "one column": lambda X, y, P: hetcal.PlattScaling().fit(None, y, y_proba=P[:, 1]),
     "logits": lambda X, y, P: hetcal.PlattScaling().fit(None, y, logits=np.log(P + 1e-9)),
     "swc": lambda X, y, P: hetcal.SimilarityCalibrator().fit(X, y, y_proba=P),
-    "hidden": lambda X, y, P: hetcal.HiddenHeterogeneity(n_estimators=2, n_null=0).fit(
+    "hidden": lambda X, y, P: hetcal.HiddenHeterogeneity(learners=[], n_estimators=2, n_null=0).fit(
         X, y, y_proba=P
     ),
     "compare": lambda X, y, P: hetcal.compare(

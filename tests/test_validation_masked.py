@@ -82,7 +82,9 @@ def fit_swc(y, y_proba, **more):
 
 
 def fit_hidden(y, y_proba, **more):
-    hetcal.HiddenHeterogeneity(n_estimators=2, n_null=0).fit(X, y, y_proba=y_proba, **more)
+    hetcal.HiddenHeterogeneity(learners=[], n_estimators=2, n_null=0).fit(
+        X, y, y_proba=y_proba, **more
+    )
 
 
 def compare(y, y_proba, **more):

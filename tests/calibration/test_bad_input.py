@@ -46,7 +46,7 @@ def quick(name):
         "hybrid": {"n_estimators": 10, "experts": ("proximity", "neighbours")},
         "swc-hh": {
             "similarity": ForestProximity(20),
-            "heterogeneity": HiddenHeterogeneity(n_estimators=3, n_null=2),
+            "heterogeneity": HiddenHeterogeneity(learners=[], n_estimators=3, n_null=2),
         },
     }
     return get_calibrator(name, **few.get(name, {}))

@@ -32,7 +32,7 @@ def blend(P, codes, **named):
 def test_few_items_change_nothing_much(n, K):
     rng = np.random.default_rng([n, K])
     moved = []
-    while len(moved) < 20:
+    while len(moved) < 8:
         P = rng.dirichlet(np.ones(K), n)
         codes = drawn(rng, P)
         if np.unique(codes).shape[0] == 1:

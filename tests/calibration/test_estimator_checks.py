@@ -35,8 +35,8 @@ def _expected_failures(estimator):
     return dict.fromkeys(WEIGHT_CHECKS, reason)
 
 
-# Many forests per fit: minutes over all checks.
-LONG = ("swc-hh", "hybrid")
+# Many forests per fit, or all maps for each fold: they take as long as all others together.
+LONG = ("swc-hh", "hybrid", "global")
 
 
 @parametrize_with_checks(

@@ -239,7 +239,7 @@ def test_an_overconfident_classifier_is_repaired(name):
 
 @every_default
 def test_many_classes_and_few_items(name):
-    _, P, codes = sample(n=150, K=100)
+    _, P, codes = sample(n=90, K=60)
     Q = fitted(name, None, P, codes).predict_proba(y_proba=P)
     np.testing.assert_allclose(Q.sum(axis=1), 1.0)
 

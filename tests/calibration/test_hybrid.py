@@ -27,14 +27,14 @@ def fitted(data, experts=QUICK, **params):
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_rows_are_probabilities_and_both_calls_agree(n_classes):
-    data = make_hidden_heterogeneity(400, n_classes=n_classes, heterogeneity=0.8, random_state=0)
+    data = make_hidden_heterogeneity(150, n_classes=n_classes, heterogeneity=0.8, random_state=0)
     hybrid, new = fitted(data), data.sample(50, random_state=1)
     Q, support = hybrid.predict_proba(new.X, y_proba=new.y_proba, return_support=True)
     np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
     assert Q.shape == (50, n_classes)
     assert (Q > 0).all()
     np.testing.assert_allclose(support, hybrid.support(new.X, y_proba=new.y_proba))
-    assert ((support >= 0) & (support <= 400)).all()
+    assert ((support >= 0) & (support <= 150)).all()
     np.testing.assert_allclose(hybrid.experts_["weight"].sum(), 1)
 
 
@@ -92,11 +92,11 @@ def test_groups_keep_related_rows_apart():
 
 def test_says_when_the_calibration_set_has_become_a_training_set():
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(500, 2))
+    X = rng.normal(size=(300, 2))
     y = (X[:, 0] > 0).astype(int)
     hybrid = HybridCalibrator(["proximity", "kernel"], n_estimators=30)
     with pytest.warns(HetcalWarning, match="retraining"):
-        hybrid.fit(X, y, y_proba=rng.random(500))
+        hybrid.fit(X, y, y_proba=rng.random(300))
     assert hybrid.reliance_on_model_ < 0.01
 
 

@@ -220,7 +220,10 @@ def test_weights_that_sum_to_one_are_no_lack_of_data(data, name):
     X, y, P = data
     options = {
         "swc": {"similarity": ForestProximity(5)},
-        "swc-hh": {"similarity": ForestProximity(5), "heterogeneity": HiddenHeterogeneity()},
+        "swc-hh": {
+            "similarity": ForestProximity(5),
+            "heterogeneity": HiddenHeterogeneity(learners=[]),
+        },
         "hybrid": {"experts": ["proximity"], "n_estimators": 5},
     }
     weighted, plain = (get_calibrator(name, **options.get(name, {})) for _ in range(2))

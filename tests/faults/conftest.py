@@ -92,6 +92,38 @@ def filters():
     warnings.filters[:] = before
 
 
+@pytest.fixture
+def reached_for_filters(filters, monkeypatch):
+    """Return the names of those modules of hetcal that reach for the filters of warnings.
+
+    The filters belong to all threads. pandas and scikit-learn reach for them too, and with many
+    threads may leave them changed: only who reaches for them is a matter of ours.
+    """
+    names = set()
+
+    def note():
+        name = sys._getframe(2).f_globals["__name__"]
+        if name.split(".")[0] == "hetcal":
+            names.add(name)
+
+    class Noted(warnings.catch_warnings):
+        def __enter__(self):
+            note()
+            return super().__enter__()
+
+    def noted(change):
+        def changed(*arguments, **options):
+            note()
+            return change(*arguments, **options)
+
+        return changed
+
+    monkeypatch.setattr(warnings, "catch_warnings", Noted)
+    for name in ("simplefilter", "filterwarnings", "resetwarnings"):
+        monkeypatch.setattr(warnings, name, noted(getattr(warnings, name)))
+    return names
+
+
 @pytest.fixture(scope="session")
 def answers():
     """Return what each estimator says after either fit; computed once."""

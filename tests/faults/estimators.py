@@ -135,7 +135,7 @@ _QUICK = {
     "swc": {"similarity": sim.ForestProximity(20)},
     "swc-hh": {
         "similarity": sim.ForestProximity(20),
-        "heterogeneity": hetcal.HiddenHeterogeneity(n_estimators=3, n_null=2),
+        "heterogeneity": hetcal.HiddenHeterogeneity(learners=[], n_estimators=3, n_null=2),
     },
     "hybrid": {"experts": ("proximity", "neighbours"), "n_estimators": 5},
 }
@@ -161,7 +161,7 @@ CASES |= {
         with_proba=True,
     ),
     "columns": _classifier(hetcal.PrecomputedProba, with_proba=True),
-    "heterogeneity": _heterogeneity(n_estimators=3, n_null=2),
+    "heterogeneity": _heterogeneity(learners=["linear"], n_estimators=3, n_null=2),
     "published heterogeneity": _heterogeneity(estimate="paper", n_estimators=3),
 }
 SIMILARITIES = {

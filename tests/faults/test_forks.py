@@ -34,7 +34,9 @@ def models():
         "platt": hetcal.PlattScaling(),
         "swc": hetcal.SimilarityCalibrator(n_jobs=2),
         "euclidean": hetcal.SimilarityCalibrator(EuclideanSimilarity(), n_neighbors=10),
-        "swc-hh": hetcal.get_calibrator("swc-hh"),
+        "swc-hh": hetcal.get_calibrator(
+            "swc-hh", heterogeneity=hetcal.HiddenHeterogeneity(learners=["linear"])
+        ),
         "hybrid": hetcal.HybridCalibrator(
             ("proximity", "neighbours", "boosting"), n_estimators=20, n_jobs=2
         ),

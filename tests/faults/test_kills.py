@@ -23,12 +23,19 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="Unix signals")
 KILL, TERM, INT = "SIGKILL", "SIGTERM", "SIGINT"
 ENDED_BY = {KILL: -9, TERM: 143, INT: 130}
 COMMANDS = ("fit", "apply-csv", "apply-parquet", "compare-csv", "monitor", "paper-table")
-CASES = [
+EVERYDAY = [
+    *((name, KILL, "before the name") for name in COMMANDS),
+    *((name, KILL, moment) for name in ("fit", "monitor") for moment in processes.MOMENTS),
+    *((name, TERM, "before the name") for name in ("fit", "apply-csv", "paper-table")),
+    *((name, INT, "first bytes") for name in ("apply-parquet", "compare-csv", "monitor")),
+    ("paper-export", KILL, "first bytes"),
+]
+CASES = {
+    *EVERYDAY,
     *((name, KILL, moment) for name in COMMANDS for moment in processes.MOMENTS),
     *((name, TERM, "before the name") for name in COMMANDS),
     *((name, INT, "first bytes") for name in COMMANDS),
-    ("paper-export", KILL, "first bytes"),
-]
+}
 
 
 def wait_for(path: Path, process) -> None:
@@ -49,7 +56,13 @@ def content(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-@pytest.mark.parametrize(("name", "sign", "moment"), CASES)
+@pytest.mark.parametrize(
+    ("name", "sign", "moment"),
+    [
+        pytest.param(*case, marks=() if case in EVERYDAY else pytest.mark.slow)
+        for case in sorted(CASES)
+    ],
+)
 def test_nothing_half_written(name, sign, moment, made, tmp_path, started):
     out = tmp_path / "out"
     out.mkdir()

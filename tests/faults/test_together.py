@@ -17,7 +17,7 @@ from hetcal._exceptions import FileWriteError, InputError
 from hetcal.persistence import locks
 from hetcal.persistence.locks import locked
 
-N_PROCESSES, N_UPDATES, N_ROWS = 8, 3, 60
+N_PROCESSES, N_UPDATES, N_ROWS = 5, 3, 60
 
 
 def test_no_update_of_a_history_is_lost(made, tmp_path, started):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,6 +20,12 @@ CORES = ["pure"] if native() is None else ["pure", "native"]
 def core(request):
     with use_core(request.param):
         yield request.param
+
+
+@cache
+def setting(core, n_classes, n_trees, n_cal):
+    """Return what tests of many options ask about, grown once by each core."""
+    return Setting(n_classes, n_trees, n_cal)
 
 
 class Setting:
@@ -82,7 +90,7 @@ def assert_votes(result, expected):
     ],
 )
 def test_thresholded_vote_equals_the_loop(core, options, n_trees, n_cal, n_classes):
-    s = Setting(n_classes, n_trees, n_cal)
+    s = setting(core, n_classes, n_trees, n_cal)
     options = {k: getattr(s, k) if v is True else v for k, v in options.items()}
     result = fk.thresholded_vote(s.forest, s.index, s.rows, s.y, s.K, **options)
     assert_votes(result, loop_vote(s.S, s.y, s.K, **options))

@@ -650,7 +650,7 @@ def test_mutations_are_refused_or_work(monitored, tmp_path):
     done = subprocess.run(
         [
             *(sys.executable, str(FUZZ), "--samples", str(tmp_path)),
-            *("--mutations", "150", "--first", "1000000"),
+            *("--mutations", "80", "--first", "1000000"),
         ],
         capture_output=True,
         text=True,
@@ -658,4 +658,4 @@ def test_mutations_are_refused_or_work(monitored, tmp_path):
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "150 mutations" in done.stdout
+    assert "80 mutations" in done.stdout

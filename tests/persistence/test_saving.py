@@ -211,7 +211,7 @@ def test_item_by_item_votes_keep_leaf_numbers_only(calibrator, data, tmp_path):
         (hetcal.SimilarityCalibrator("rbf"), "similarity='forest'"),
         (
             hetcal.SimilarityCalibrator(
-                heterogeneity=hetcal.HiddenHeterogeneity(n_null=2, n_estimators=3)
+                heterogeneity=hetcal.HiddenHeterogeneity(learners=[], n_null=2, n_estimators=3)
             ),
             "heterogeneity=None",
         ),

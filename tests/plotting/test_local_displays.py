@@ -31,7 +31,9 @@ def data():
 
 @pytest.fixture(scope="module")
 def hidden(data):
-    return HiddenHeterogeneity(n_estimators=5, n_null=3).fit(data.X, data.y, y_proba=data.y_proba)
+    return HiddenHeterogeneity(learners=[], n_estimators=5, n_null=3).fit(
+        data.X, data.y, y_proba=data.y_proba
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +53,7 @@ def test_the_curve_is_what_the_estimator_says(hidden, data):
 
 
 def test_the_curve_from_predictions_is_the_same(hidden, data):
-    settings = {"n_estimators": 5, "n_null": 3}
+    settings = {"learners": [], "n_estimators": 5, "n_null": 3}
     display = HeterogeneityCurveDisplay.from_predictions(
         data.X, data.y, data.y_proba, n_points=9, **settings
     )
@@ -61,7 +63,7 @@ def test_the_curve_from_predictions_is_the_same(hidden, data):
 
 def test_more_classes_are_averaged_by_confidence():
     many = make_hidden_heterogeneity(200, n_classes=3, heterogeneity=1.0, random_state=0)
-    hidden = HiddenHeterogeneity(radius=0.6, n_estimators=3, n_null=2)
+    hidden = HiddenHeterogeneity(radius=0.6, learners=[], n_estimators=3, n_null=2)
     hidden.fit(many.X, many.y, y_proba=many.y_proba)
     table = HeterogeneityCurveDisplay.from_estimator(hidden, many.y_proba).frame()
     assert table["p"].between(1 / 3, 1).all()
@@ -94,7 +96,9 @@ def test_subgroups_are_those_that_are_found(data):
 
 def test_groups_of_ones_own_choice_are_drawn(hidden, data):
     table = data.frame().assign(kind=np.where(data.X[:, 0] > 0, "a $x$", "b_{"))
-    fitted = HiddenHeterogeneity(n_estimators=3, n_null=2).fit(table, data.y, y_proba=data.y_proba)
+    fitted = HiddenHeterogeneity(learners=[], n_estimators=3, n_null=2).fit(
+        table, data.y, y_proba=data.y_proba
+    )
     display = SubgroupsDisplay.from_estimator(fitted, table, by="kind")
     ax = display.plot()
     dots = [line for line in ax.lines if line.get_gid() == "observed"]
@@ -140,7 +144,7 @@ def test_other_ways_to_make_the_displays(hidden, data):
 def test_the_map_of_a_classifier():
     X, y = make_moons(200, noise=0.3, random_state=0)
     model = LogisticRegression().fit(X[:80], y[:80])
-    hidden = HiddenHeterogeneity(n_estimators=3, n_null=2)
+    hidden = HiddenHeterogeneity(learners=[], n_estimators=3, n_null=2)
     hidden.fit(X[80:], y[80:], y_proba=model.predict_proba(X[80:]))
     display = HeterogeneityMapDisplay.from_estimator(model, hidden, X, resolution=6)
     panels = display.panels["LogisticRegression"]
