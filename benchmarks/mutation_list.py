@@ -1445,8 +1445,8 @@ _DIAGNOSIS = [
     _bug(
         "hybrid: votes of a group count each",
         "_interval",
-        "size *= n_items / len(self.calibration_rows_)",
-        "pass",
+        "size * n_items / len(self.calibration_rows_)",
+        "size",
         "test_votes_of_a_group_are_worth_one_vote_in_an_interval",
     ),
 ]

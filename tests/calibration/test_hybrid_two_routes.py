@@ -117,12 +117,12 @@ def test_votes_of_a_group_are_worth_one_vote_in_an_interval(monkeypatch):
     hybrid = HybridCalibrator("proximity", n_estimators=5).fit_set(items_of(rows=rows, groups=rows))
     hybrid.share_, seen = 0.5, []
 
-    def interval(Q, hidden, disagreement, level, effective_size):
+    def share_of_vote(effective_size):
         seen.append(effective_size)
-        return Q, Q
+        return np.zeros_like(effective_size)
 
-    monkeypatch.setattr("hetcal.calibration.hybrid.calibrator.probability_interval", interval)
+    monkeypatch.setattr("hetcal.calibration.hybrid.calibrator.share_of_vote", share_of_vote)
     new = items_of()
     hybrid.predict_interval(new.X, y_proba=new.proba)
-    votes = hybrid._proximity().effective_size(new.features(), new.scores)
+    _, votes = hybrid._proximity().smooth_vote(new.features(), new.scores)
     np.testing.assert_allclose(seen[0], votes / 10)
