@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "bits.hpp"
 #include "grown_tree.hpp"
 #include "rank_codes.hpp"
 #include "sklearn_random.hpp"
@@ -334,19 +335,6 @@ class TreeGrower {
     void occupy(std::uint32_t code) {
         occupied_[code >> 6] |= std::uint64_t(1) << (code & 63);
         summary_[code >> 12] |= std::uint64_t(1) << ((code >> 6) & 63);
-    }
-
-    static std::uint32_t lowest_bit(std::uint64_t word) {
-#if defined(__GNUC__) || defined(__clang__)
-        return static_cast<std::uint32_t>(__builtin_ctzll(word));
-#else
-        std::uint32_t bit = 0;
-        while (!(word & 1)) {
-            word >>= 1;
-            ++bit;
-        }
-        return bit;
-#endif
     }
 
     // Calls visit(code) for every occupied code in increasing order and empties the set.

@@ -15,6 +15,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include "bits.hpp"
 #include "forest_bitcount.hpp"
 #include "forest_index.hpp"
 #include "parallel.hpp"
@@ -289,8 +290,7 @@ struct VoteTask {
 constexpr std::size_t kMostCells = std::size_t(1) << 24;  // of a histogram: 64 MB per thread, filled for each row
 
 struct VoteScratch {
-    std::vector<std::uint32_t> histogram;    // items by class and count
-    std::vector<std::int32_t> label_start;   // where the counts of an item's class begin in it
+    std::vector<std::uint32_t> histogram;    // items by count and class
     std::vector<Neighbour> kept;
     double denominator = -1.0;               // of the rows that `ballots` belong to
     std::vector<double> ballots;             // by power and count; below 0: not computed yet
@@ -336,57 +336,70 @@ void vote_by_item(const Rows &rows, const VoteTask &task, std::size_t r, const C
     }
 }
 
-// Adds the votes of n items of one class that share as many leaves with the row.
-inline void add_votes(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t p, std::size_t k,
-                      std::size_t count, double n, VoteScratch &scratch) {
+// Adds the votes of items that share as many leaves with the row: n_items[k] of class k.
+inline void add_votes(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t count,
+                      const std::uint32_t *n_items, VoteScratch &scratch) {
     const double similarity = static_cast<double>(count) / rows.denominator[r];
-    const double ballot = scratch.ballot(task, p, count, rows.n_trees + 1, rows.denominator[r]);
-    task.votes_of(r, p)[k] += n * ballot;
-    task.sums_of(r, p)[0] += n * similarity;
-    task.sums_of(r, p)[1] += n * ballot * ballot;
+    for (std::size_t p = 0; p < task.n_powers; ++p) {
+        const double ballot = scratch.ballot(task, p, count, rows.n_trees + 1, rows.denominator[r]);
+        double *votes = task.votes_of(r, p), *sums = task.sums_of(r, p);
+        for (std::size_t k = 0; k < task.n_classes; ++k) {
+            const double n = n_items[k];
+            if (n == 0) continue;
+            votes[k] += n * ballot;
+            sums[0] += n * similarity;
+            sums[1] += n * ballot * ballot;
+        }
+    }
+}
+
+// Calls visit(item) for every item whose count is at least `least`, which is above 0; counts are padded with 0.
+template <class Count, class Visit>
+void each_at_least(const Count *counts, std::size_t n_items, Count least, Visit visit) {
+    for (std::size_t item = 0; item < n_items; ++item)
+        if (counts[item] >= least) visit(item);
+}
+
+template <class Visit>
+void each_at_least(const std::uint8_t *counts, std::size_t n_items, std::uint8_t least, Visit visit) {
+    constexpr std::uint64_t kTop = 0x8080808080808080ull;
+    const std::uint64_t bar = least * 0x0101010101010101ull;
+    for (std::size_t first = 0; first < n_items; first += 64) {
+        std::uint64_t found = 0;  // one bit for each of 64 items: a branch for each of 8 would be mispredicted
+        for (std::size_t j = 0; j < 8; ++j) {
+            std::uint64_t eight;
+            std::memcpy(&eight, counts + first + 8 * j, sizeof eight);
+            // The top bit of each byte: whether its lower bits reach the bar's, then whether the byte does.
+            const std::uint64_t low = (eight | kTop) - (bar & ~kTop);
+            const std::uint64_t reached = ((eight & ~bar) | (~(eight ^ bar) & low)) & kTop;
+            found |= ((reached * 0x0002040810204081ull) >> 56) << (8 * j);  // byte i of the eight is bit i
+        }
+        for (; found != 0; found &= found - 1) visit(first + lowest_bit(found));
+    }
 }
 
 // All items weigh the same: it is enough to know how many items of each class have each count.
 template <class Count>
 void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, const Count *counts,
                        VoteScratch &scratch) {
-    const std::size_t n_counts = rows.n_trees + 1, n_items = rows.index.n_items;
-    if (scratch.label_start.empty()) {
-        scratch.histogram.resize(n_counts * task.n_classes);
-        scratch.label_start.resize(n_items);
-        for (std::size_t i = 0; i < n_items; ++i)  // all below kMostCells
-            scratch.label_start[i] = task.labels[i] * static_cast<std::int32_t>(n_counts);
-    }
+    const std::size_t n_counts = rows.n_trees + 1, n_items = rows.index.n_items, K = task.n_classes;
+    std::size_t least = 1;  // the smallest count that reaches the threshold
+    while (least < n_counts && static_cast<double>(least) / rows.denominator[r] < task.threshold[r]) ++least;
     auto &histogram = scratch.histogram;
-    std::fill(histogram.begin(), histogram.end(), 0u);
-    constexpr std::size_t kStep = 8 / sizeof(Count);
-    const std::size_t whole = n_items / kStep * kStep;
-    std::size_t item = 0;
-    for (; item < whole; item += kStep) {
-        std::uint64_t several;
-        std::memcpy(&several, counts + item, sizeof several);
-        if (several == 0) continue;
-        for (std::size_t j = item; j < item + kStep; ++j) ++histogram[scratch.label_start[j] + counts[j]];
-    }
-    for (; item < n_items; ++item) ++histogram[scratch.label_start[item] + counts[item]];
-
-    bool any = false;
-    for (std::size_t count = n_counts - 1; count > 0; --count) {
-        const double similarity = static_cast<double>(count) / rows.denominator[r];
-        if (similarity < task.threshold[r]) break;
-        for (std::size_t k = 0; k < task.n_classes; ++k) {
-            const double n = histogram[k * n_counts + count];
-            if (n == 0) continue;
-            any = true;
-            for (std::size_t p = 0; p < task.n_powers; ++p)
-                add_votes(rows, task, r, p, k, count, n, scratch);
-        }
-    }
-    if (any) return;
+    histogram.assign(n_counts * K, 0u);
+    std::size_t most = 0;
+    if (least < n_counts)
+        each_at_least(counts, n_items, static_cast<Count>(least), [&](std::size_t item) {
+            most = std::max<std::size_t>(most, counts[item]);
+            ++histogram[counts[item] * K + static_cast<std::size_t>(task.labels[item])];
+        });
+    for (std::size_t count = most; count >= least; --count)
+        add_votes(rows, task, r, count, histogram.data() + count * K, scratch);
+    if (most > 0) return;
     const Count *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
     if (n_items == 0 || *nearest == 0) return;
-    const std::size_t k = static_cast<std::size_t>(task.labels[nearest - counts]);
-    for (std::size_t p = 0; p < task.n_powers; ++p) add_votes(rows, task, r, p, k, *nearest, 1.0, scratch);
+    histogram[static_cast<std::size_t>(task.labels[nearest - counts])] = 1;
+    add_votes(rows, task, r, *nearest, histogram.data(), scratch);
 }
 
 template <class Count>
