@@ -137,8 +137,8 @@ struct Rows {
         for (std::size_t m = group_start_[number]; m < group_start_[number + 1]; ++m) visit(members_[m]);
     }
 
-    double similarity(double count, std::size_t row, std::size_t item) const {
-        return count / (index.n_trees.empty() ? denominator[row] : index.n_trees[item]);
+    double denominator_of(std::size_t row, std::size_t item) const {
+        return index.n_trees.empty() ? denominator[row] : index.n_trees[item];
     }
 
   private:
@@ -170,48 +170,101 @@ class SharedLeaves {
   public:
     explicit SharedLeaves(const Rows &rows)
         : rows_(rows), n_blocks_(block_count(rows.index.n_items)), counts_(n_blocks_ * kItemsPerBlock),
-          planes_(n_blocks_ * kPlanes * kWordsPerBlock), empty_(n_blocks_ * kWordsPerBlock, 0) {
+          planes_(n_blocks_ * kPlanes * kWordsPerBlock), empty_(n_blocks_ * kWordsPerBlock, 0),
+          gathered_(kGathered + kChunk) {
         if (sizeof(Count) > 1) partial_.resize(counts_.size());
     }
 
     const Count *load(std::size_t r) {
+        load(r, [](std::int32_t, Count) {});
+        return counts();
+    }
+
+    // Counts row r, and calls reached(item, count) for every count of an item on its way up. True: that was all there
+    // is; false: some items were counted in sets or left out, and only the counts know.
+    template <class Reached>
+    bool load(std::size_t r, Reached reached) {
         std::fill(counts_.begin(), counts_.end(), Count(0));
-        sets_.clear();
+        find_leaves(r);
+        const bool all_listed = sets_.empty() && rows_.left_out == nullptr;
+        each_listed([&](std::int32_t item) { reached(item, ++counts_[item]); });
+        for (std::size_t first = 0; first < sets_.size(); first += kMostSets) count_sets(first);
+        rows_.each_left_out(r, [&](std::size_t item) { counts_[item] = 0; });
+        return all_listed;
+    }
+
+    const Count *counts() const { return counts_.data(); }
+
+  private:
+    using List = std::pair<const std::int32_t *, const std::int32_t *>;
+    static constexpr std::size_t kChunk = 16, kGathered = 4096;
+
+    // Leaves lie anywhere in memory: what will be read is asked for in good time, first where it is, then itself. Bit
+    // sets need a look at every item in the end, so they are taken where they hold as many.
+    void find_leaves(std::size_t r) {
         const LeafIndex &index = rows_.index;
         const std::int32_t *leaf = rows_.leaves + r * rows_.n_trees;
-        // Leaves lie anywhere in memory: what will be read is asked for in good time, first where it is, then itself.
+        const std::int32_t *bit_row = index.bit_row.data(), *items = index.lists.items.data();
+        const std::int64_t *indptr = index.lists.indptr.data();
+        std::size_t in_sets = 0;
         lists_.clear();
+        sets_.clear();
+        listed_too_.clear();
         for (std::size_t t = 0; t < rows_.n_trees; ++t) {
             if (t + kAhead < rows_.n_trees && leaf[t + kAhead] >= 0) {
-                prefetch(&index.bit_row[leaf[t + kAhead]]);
-                prefetch(&index.lists.indptr[leaf[t + kAhead]]);
+                prefetch(bit_row + leaf[t + kAhead]);
+                prefetch(indptr + leaf[t + kAhead]);
             }
             const std::int32_t l = leaf[t];
             if (l < 0) continue;
-            const std::int32_t bit_row = index.bit_row[l];
-            if (bit_row >= 0) {
-                sets_.push_back(index.bits.data() + static_cast<std::size_t>(bit_row) * empty_.size());
-                if (sets_.size() == kMostSets) count_sets();
+            if (bit_row[l] >= 0) {
+                sets_.push_back(index.bits.data() + static_cast<std::size_t>(bit_row[l]) * empty_.size());
+                listed_too_.emplace_back(items + indptr[l], items + indptr[l + 1]);
+                in_sets += static_cast<std::size_t>(indptr[l + 1] - indptr[l]);
                 continue;
             }
-            const std::int32_t *items = index.lists.items.data();
-            lists_.emplace_back(items + index.lists.indptr[l], items + index.lists.indptr[l + 1]);
-            prefetch(lists_.back().first);
+            lists_.emplace_back(items + indptr[l], items + indptr[l + 1]);
+            prefetch(items + indptr[l]);
         }
-        for (const auto &[first, last] : lists_)
-            for (const std::int32_t *item = first; item != last; ++item) ++counts_[*item];
-        if (!sets_.empty()) count_sets();
-        rows_.each_left_out(r, [&](std::size_t item) { counts_[item] = 0; });
-        return counts_.data();
+        if (in_sets >= index.n_items) return;
+        lists_.insert(lists_.end(), listed_too_.begin(), listed_too_.end());
+        sets_.clear();
     }
 
-  private:
-    void count_sets() {
+    // Calls visit(item) for every item of the lists. They are short and of any length, which a processor cannot
+    // foresee: so they are first laid one behind the other, a fixed number of items at a time.
+    template <class Visit>
+    void each_listed(Visit visit) {
+        const std::int32_t *end = rows_.index.lists.items.data() + rows_.index.lists.items.size();
+        std::int32_t *gathered = gathered_.data();
+        std::size_t n = 0;
+        auto visit_gathered = [&] {
+            for (std::size_t i = 0; i < n; ++i) visit(gathered[i]);
+            n = 0;
+        };
+        for (const auto &[first, last] : lists_) {
+            const std::size_t size = static_cast<std::size_t>(last - first);
+            if (n + size > kGathered) visit_gathered();
+            if (size > kGathered || static_cast<std::size_t>(end - last) < kChunk) {
+                for (const std::int32_t *item = first; item != last; ++item) visit(*item);
+                continue;
+            }
+            for (std::size_t i = 0; i < size; i += kChunk)
+                std::memcpy(gathered + n + i, first + i, kChunk * sizeof(std::int32_t));
+            n += size;
+        }
+        visit_gathered();
+    }
+
+    // Adds what the sets from the first on hold, as many as the planes can count.
+    void count_sets(std::size_t first) {
+        const std::size_t n_sets = std::min(sets_.size() - first, kMostSets);
         int n_planes = 0;
-        while ((sets_.size() >> n_planes) != 0) ++n_planes;
-        while (sets_.size() % 8 != 0) sets_.push_back(empty_.data());
-        count_bit_sets(sets_.data(), sets_.size(), n_blocks_, planes_.data());
-        sets_.clear();
+        while ((n_sets >> n_planes) != 0) ++n_planes;
+        batch_.assign(sets_.begin() + static_cast<std::ptrdiff_t>(first),
+                      sets_.begin() + static_cast<std::ptrdiff_t>(first + n_sets));
+        while (batch_.size() % 8 != 0) batch_.push_back(empty_.data());
+        count_bit_sets(batch_.data(), batch_.size(), n_blocks_, planes_.data());
         add(n_planes, counts_.data());
     }
 
@@ -229,8 +282,9 @@ class SharedLeaves {
     std::vector<Count> counts_;
     std::vector<std::uint8_t> partial_;
     std::vector<std::uint64_t> planes_, empty_;
-    std::vector<const std::uint64_t *> sets_;
-    std::vector<std::pair<const std::int32_t *, const std::int32_t *>> lists_;
+    std::vector<const std::uint64_t *> sets_, batch_;
+    std::vector<List> lists_, listed_too_;  // the second: what the sets hold
+    std::vector<std::int32_t> gathered_;
 };
 
 struct Neighbour {
@@ -241,7 +295,7 @@ struct Neighbour {
     }
 };
 
-// Calls work(row, counts, scratch) for every row; each thread has its own Scratch.
+// Calls work(row, shared leaves, scratch) for every row; each thread has its own of both.
 template <class Count, class Scratch, class Work>
 void for_each_row(const Rows &rows, std::size_t n_jobs, Work work) {
     const std::size_t step = 16, n_tasks = (rows.n_rows + step - 1) / step;
@@ -250,7 +304,7 @@ void for_each_row(const Rows &rows, std::size_t n_jobs, Work work) {
     std::vector<Scratch> scratch(n_workers);
     parallel_for(n_tasks, n_workers, [&](std::size_t task, std::size_t worker) {
         for (std::size_t r = task * step; r < std::min(rows.n_rows, (task + 1) * step); ++r)
-            work(r, shared[worker].load(r), scratch[worker]);
+            work(r, shared[worker], scratch[worker]);
     });
 }
 
@@ -264,7 +318,7 @@ void each_similarity(const Rows &rows, std::size_t r, const Count *counts, Visit
         if (several == 0) continue;
         for (std::size_t item = first; item < first + kStep; ++item)
             if (counts[item] != 0)
-                visit(static_cast<Item>(item), rows.similarity(counts[item], r, item));
+                visit(static_cast<Item>(item), counts[item] / rows.denominator_of(r, item));
     }
 }
 
@@ -286,22 +340,24 @@ struct VoteTask {
     double *sums_of(std::size_t r, std::size_t p) const { return sums + (r * n_powers + p) * 2; }
 };
 
-constexpr std::size_t kMostCells = std::size_t(1) << 24;  // of a histogram: 64 MB per thread, filled for each row
+constexpr std::size_t kMostCells = std::size_t(1) << 24;  // of a histogram: 64 MB per thread
+constexpr std::size_t kMostTreesKept = 4096;              // beyond, powers are not kept
 
 struct VoteScratch {
-    std::vector<std::uint32_t> histogram;    // items by class and count
-    std::vector<std::int32_t> label_start;   // where the counts of an item's class begin in it
+    std::vector<std::uint32_t> histogram;      // items by class and count; zero between two rows
+    std::vector<std::int32_t> label_start;     // where the counts of an item's class begin in it
     std::vector<Neighbour> kept;
-    double denominator = -1.0;               // of the rows that `ballots` belong to
-    std::vector<double> ballots;             // by power and count; below 0: not computed yet
+    std::vector<std::vector<double>> ballots;  // by denominator; then by power and count, below 0: not computed yet
 
-    // A row that has the denominator of the one before, as all new items do, finds its powers here.
+    // (count / of) ** power: numbers of trees divided by numbers of trees, so the same few come again and again.
     double ballot(const VoteTask &task, std::size_t p, std::size_t count, std::size_t n_counts, double of) {
-        if (of != denominator) {
-            ballots.assign(task.n_powers * n_counts, -1.0);
-            denominator = of;
-        }
-        double &known = ballots[p * n_counts + count];
+        const std::size_t whole = of < static_cast<double>(n_counts) ? static_cast<std::size_t>(of) : n_counts;
+        if (static_cast<double>(whole) != of || n_counts > kMostTreesKept)
+            return power_of(static_cast<double>(count) / of, task.powers[p]);
+        if (ballots.empty()) ballots.resize(n_counts + 1);
+        std::vector<double> &of_same = ballots[whole];
+        if (of_same.empty()) of_same.assign(task.n_powers * n_counts, -1.0);
+        double &known = of_same[p * n_counts + count];
         if (known < 0.0) known = power_of(static_cast<double>(count) / of, task.powers[p]);
         return known;
     }
@@ -324,41 +380,52 @@ void vote_by_item(const Rows &rows, const VoteTask &task, std::size_t r, const C
         std::partial_sort(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(used), kept.end());
         kept.resize(used);
     }
-    for (std::size_t p = 0; p < task.n_powers; ++p) {
-        double *vote = task.votes_of(r, p), *sum = task.sums_of(r, p);
-        for (const Neighbour &neighbour : kept) {
-            const double weight = task.weight ? task.weight[neighbour.item] : 1.0;
-            const double ballot = weight * power_of(neighbour.similarity, task.powers[p]);
-            vote[task.labels[neighbour.item]] += ballot;
-            sum[0] += weight * neighbour.similarity;
+    for (const auto &[similarity, item] : kept) {
+        const double weight = task.weight ? task.weight[item] : 1.0;
+        const double of = rows.denominator_of(r, static_cast<std::size_t>(item));
+        for (std::size_t p = 0; p < task.n_powers; ++p) {
+            const double ballot = weight * scratch.ballot(task, p, counts[item], rows.n_trees + 1, of);
+            double *sum = task.sums_of(r, p);
+            task.votes_of(r, p)[task.labels[item]] += ballot;
+            sum[0] += weight * similarity;
             sum[1] += ballot * ballot;
         }
     }
 }
 
 // Adds the votes of n items of one class that share as many leaves with the row.
-inline void add_votes(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t p, std::size_t k,
-                      std::size_t count, double n, VoteScratch &scratch) {
-    const double similarity = static_cast<double>(count) / rows.denominator[r];
-    const double ballot = scratch.ballot(task, p, count, rows.n_trees + 1, rows.denominator[r]);
-    task.votes_of(r, p)[k] += n * ballot;
-    task.sums_of(r, p)[0] += n * similarity;
-    task.sums_of(r, p)[1] += n * ballot * ballot;
+inline void add_votes(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t k, std::size_t count, double n,
+                      VoteScratch &scratch) {
+    const double of = rows.denominator[r], similarity = static_cast<double>(count) / of;
+    for (std::size_t p = 0; p < task.n_powers; ++p) {
+        const double ballot = scratch.ballot(task, p, count, rows.n_trees + 1, of);
+        task.votes_of(r, p)[k] += n * ballot;
+        task.sums_of(r, p)[0] += n * similarity;
+        task.sums_of(r, p)[1] += n * ballot * ballot;
+    }
 }
 
-// All items weigh the same: it is enough to know how many items of each class have each count.
+// Counts the items of each class with each count above 0; returns the highest count.
 template <class Count>
-void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, const Count *counts,
-                       VoteScratch &scratch) {
+std::size_t fill_histogram(const Rows &rows, std::size_t r, SharedLeaves<Count> &shared, const VoteTask &task,
+                           VoteScratch &scratch) {
     const std::size_t n_counts = rows.n_trees + 1, n_items = rows.index.n_items;
-    if (scratch.label_start.empty()) {
-        scratch.histogram.resize(n_counts * task.n_classes);
-        scratch.label_start.resize(n_items);
-        for (std::size_t i = 0; i < n_items; ++i)  // all below kMostCells
-            scratch.label_start[i] = task.labels[i] * static_cast<std::int32_t>(n_counts);
-    }
     auto &histogram = scratch.histogram;
+    std::uint32_t *cell = histogram.data();
+    const std::int32_t *start = scratch.label_start.data();
+    Count most = 0;
+    const bool all_reached = shared.load(r, [&](std::int32_t item, Count count) {
+        ++cell[start[item] + count];
+        most = std::max(most, count);
+    });
+    if (all_reached) {  // an item that reached a count has reached those below
+        for (std::size_t k = 0; k < task.n_classes; ++k)
+            for (std::size_t count = 1; count < most; ++count)
+                cell[k * n_counts + count] -= cell[k * n_counts + count + 1];
+        return most;
+    }
     std::fill(histogram.begin(), histogram.end(), 0u);
+    const Count *counts = shared.counts();
     constexpr std::size_t kStep = 8 / sizeof(Count);
     const std::size_t whole = n_items / kStep * kStep;
     std::size_t item = 0;
@@ -366,27 +433,42 @@ void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, co
         std::uint64_t several;
         std::memcpy(&several, counts + item, sizeof several);
         if (several == 0) continue;
-        for (std::size_t j = item; j < item + kStep; ++j) ++histogram[scratch.label_start[j] + counts[j]];
+        for (std::size_t j = item; j < item + kStep; ++j) ++cell[start[j] + counts[j]];
     }
-    for (; item < n_items; ++item) ++histogram[scratch.label_start[item] + counts[item]];
+    for (; item < n_items; ++item) ++cell[start[item] + counts[item]];
+    return n_items == 0 ? 0 : *std::max_element(counts, counts + n_items);
+}
 
+// All items weigh the same: it is enough to know how many items of each class have each count.
+template <class Count>
+void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, SharedLeaves<Count> &shared,
+                       VoteScratch &scratch) {
+    const std::size_t n_counts = rows.n_trees + 1, n_items = rows.index.n_items;
+    auto &histogram = scratch.histogram;
+    if (histogram.empty()) {
+        histogram.resize(n_counts * task.n_classes);
+        scratch.label_start.resize(n_items);
+        for (std::size_t i = 0; i < n_items; ++i)  // all below kMostCells
+            scratch.label_start[i] = task.labels[i] * static_cast<std::int32_t>(n_counts);
+    }
+    const std::size_t most = fill_histogram(rows, r, shared, task, scratch);
     bool any = false;
-    for (std::size_t count = n_counts - 1; count > 0; --count) {
-        const double similarity = static_cast<double>(count) / rows.denominator[r];
-        if (similarity < task.threshold[r]) break;
+    for (std::size_t count = most; count > 0; --count) {
+        if (static_cast<double>(count) / rows.denominator[r] < task.threshold[r]) break;
         for (std::size_t k = 0; k < task.n_classes; ++k) {
             const double n = histogram[k * n_counts + count];
-            if (n == 0) continue;
-            any = true;
-            for (std::size_t p = 0; p < task.n_powers; ++p)
-                add_votes(rows, task, r, p, k, count, n, scratch);
+            if (n > 0) add_votes(rows, task, r, k, count, n, scratch);
         }
+        any = true;
     }
-    if (any) return;
-    const Count *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
-    if (n_items == 0 || *nearest == 0) return;
-    const std::size_t k = static_cast<std::size_t>(task.labels[nearest - counts]);
-    for (std::size_t p = 0; p < task.n_powers; ++p) add_votes(rows, task, r, p, k, *nearest, 1.0, scratch);
+    if (!any && most > 0) {
+        const Count *counts = shared.counts();
+        const Count *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
+        const std::size_t k = static_cast<std::size_t>(task.labels[nearest - counts]);
+        add_votes(rows, task, r, k, most, 1.0, scratch);
+    }
+    for (std::size_t k = 0; k < task.n_classes; ++k)
+        std::fill_n(histogram.begin() + static_cast<std::ptrdiff_t>(k * n_counts), most + 1, 0u);
 }
 
 template <class Count>
@@ -394,11 +476,11 @@ void vote_rows(const Rows &rows, const VoteTask &task, std::size_t n_jobs) {
     const bool too_many_cells = task.n_classes > kMostCells / (rows.n_trees + 1);
     const bool by_item =
         task.weight || !rows.index.n_trees.empty() || task.n_neighbours > 0 || too_many_cells;
-    for_each_row<Count, VoteScratch>(rows, n_jobs, [&](std::size_t r, const Count *counts, VoteScratch &scratch) {
+    for_each_row<Count, VoteScratch>(rows, n_jobs, [&](std::size_t r, SharedLeaves<Count> &shared, VoteScratch &scratch) {
         if (by_item)
-            vote_by_item(rows, task, r, counts, scratch);
+            vote_by_item(rows, task, r, shared.load(r), scratch);
         else
-            vote_by_histogram(rows, task, r, counts, scratch);
+            vote_by_histogram(rows, task, r, shared, scratch);
     });
 }
 
@@ -454,9 +536,9 @@ void nearest_items(HETCAL_ROW_ARGUMENTS, MatrixOut<std::int32_t> nearest, Matrix
     check.shape(nearest, "nearest", {rows.n_rows, top});
     check.shape(similarities, "similarities", {rows.n_rows, top});
     using Scratch = std::vector<Neighbour>;
-    auto find = [&](std::size_t r, const auto *counts, Scratch &found) {
+    auto find = [&](std::size_t r, auto &shared, Scratch &found) {
         found.clear();
-        each_similarity(rows, r, counts, [&](Item item, double s) { found.push_back({s, item}); });
+        each_similarity(rows, r, shared.load(r), [&](Item item, double s) { found.push_back({s, item}); });
         const std::size_t used = std::min(top, found.size());
         std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(used), found.end());
         for (std::size_t k = 0; k < top; ++k) {
@@ -474,9 +556,9 @@ void pairwise_similarity(HETCAL_ROW_ARGUMENTS, MatrixOut<double> similarities, s
     nb::gil_scoped_release release;
     const Rows rows(check, index, leaves, denominator, left_out, groups);
     check.shape(similarities, "similarities", {rows.n_rows, index.n_items});
-    auto write = [&](std::size_t r, const auto *counts, char &) {
+    auto write = [&](std::size_t r, auto &shared, char &) {
         double *out = similarities.data() + r * index.n_items;
-        each_similarity(rows, r, counts, [&](Item item, double similarity) { out[item] = similarity; });
+        each_similarity(rows, r, shared.load(r), [&](Item item, double similarity) { out[item] = similarity; });
     };
     with_count_type(rows, [&](auto count) { for_each_row<decltype(count), char>(rows, n_workers, write); });
 }
