@@ -18,6 +18,7 @@
 #include "forest_bitcount.hpp"
 #include "forest_index.hpp"
 #include "parallel.hpp"
+#include "prefetch.hpp"
 
 namespace hetcal {
 namespace {
@@ -155,14 +156,6 @@ struct Rows {
 };
 
 constexpr std::size_t kAhead = 16;  // trees between asking for what is known of a leaf and looking at it
-
-inline void prefetch(const void *place) {
-#if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(place);
-#else
-    (void)place;
-#endif
-}
 
 // How many leaves one row shares with each item, in a Count that holds the number of trees.
 template <class Count>
