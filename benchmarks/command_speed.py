@@ -1,7 +1,8 @@
 """How long the commands take, beside a random forest that is fitted to the same table.
 
-    OMP_NUM_THREADS=1 python benchmarks/command_speed.py            # 3000 rows
-    OMP_NUM_THREADS=1 python benchmarks/command_speed.py --large    # and diagnose of 10 000 x 40
+    OMP_NUM_THREADS=1 python benchmarks/command_speed.py                # 3000 rows
+    OMP_NUM_THREADS=1 python benchmarks/command_speed.py --large        # and 10 000 x 40
+    OMP_NUM_THREADS=1 python benchmarks/command_speed.py large-fit      # one job of these
 
 Times are processor seconds of one thread, in a process of their own where a command is measured
 (start and imports included); each stands beside its ratio to ``RandomForestClassifier(300)``,
@@ -79,16 +80,17 @@ def measure_start(folder: Path) -> None:
     show("import sklearn.base, pandas", min(process(bare) for i in range(3)), forest_seconds(table))
 
 
-def measure_diagnose(folder: Path, table: Table, *, groups: bool) -> None:
-    """Print what ``diagnose`` takes."""
+def measure_command(name: str, folder: Path, table: Table, *, groups: bool) -> None:
+    """Print what ``diagnose`` or ``fit`` takes."""
     together = ["--groups", "group"] if groups else ["--drop", "group"]
     roles = ["--label", "y", "--proba", "p_*", *together]
-    took = command("diagnose", written(table, folder), *roles, "-o", folder / "report.html")
+    out = folder / ("report.html" if name == "diagnose" else "model.hetcal")
+    took = command(name, written(table, folder), *roles, "-o", out)
     n, d, classes = len(table.y), table.X.shape[1], table.y_proba.shape[1]
-    show(f"diagnose, {n} x {d}, {classes} classes", took, forest_seconds(table))
+    show(f"{name}, {n} x {d}, {classes} classes", took, forest_seconds(table))
 
 
-def measure_compare() -> None:
+def measure_compare(_: Path) -> None:
     """Print what ``compare`` takes with four methods and the baselines."""
     table = make_table(3000, 30, 3)
 
@@ -99,7 +101,7 @@ def measure_compare() -> None:
     show("compare, four methods and baselines, 3000 x 30, 3 classes", took, forest_seconds(table))
 
 
-def measure_prediction() -> None:
+def measure_prediction(_: Path) -> None:
     """Print what a prediction of the hybrid takes."""
     new = make_table(N_NEW, 10, 2, seed=1)
     for n in (1000, 4000):
@@ -110,20 +112,38 @@ def measure_prediction() -> None:
         show(job, took, forest_seconds(table))
 
 
+def measure_diagnose(folder: Path) -> None:
+    measure_command("diagnose", folder, make_table(3000, 30, 2), groups=False)
+
+
+def measure_large_fit(folder: Path) -> None:
+    measure_command("fit", folder, make_table(10_000, 40, 3), groups=True)
+
+
+def measure_large_diagnose(folder: Path) -> None:
+    measure_command("diagnose", folder, make_table(10_000, 40, 3), groups=True)
+
+
+SMALL = {
+    "start": measure_start,
+    "prediction": measure_prediction,
+    "diagnose": measure_diagnose,
+    "compare": measure_compare,
+}
+LARGE = {"large-fit": measure_large_fit, "large-diagnose": measure_large_diagnose}
+
+
 def main() -> None:
     """Measure one job after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--large", action="store_true", help="also diagnose 10 000 x 40")
+    parser.add_argument("jobs", nargs="*", help=f"some of {', '.join(SMALL | LARGE)}")
+    parser.add_argument("--large", action="store_true", help="also fit and diagnose 10 000 x 40")
     arguments = parser.parse_args()
+    jobs = arguments.jobs or [*SMALL, *(LARGE if arguments.large else [])]
     warnings.simplefilter("ignore")
     with threadpool_limits(1), tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        measure_start(folder)
-        measure_prediction()
-        measure_diagnose(folder, make_table(3000, 30, 2), groups=False)
-        measure_compare()
-        if arguments.large:
-            measure_diagnose(folder, make_table(10_000, 40, 3), groups=True)
+        for job in jobs:
+            (SMALL | LARGE)[job](Path(name))
 
 
 if __name__ == "__main__":
