@@ -1,7 +1,7 @@
 """How long the commands take, beside a random forest that is fitted to the same table.
 
     OMP_NUM_THREADS=1 python benchmarks/command_speed.py                # 3000 rows
-    OMP_NUM_THREADS=1 python benchmarks/command_speed.py --large        # and 10 000 x 40
+    OMP_NUM_THREADS=1 python benchmarks/command_speed.py --large        # and larger tables
     OMP_NUM_THREADS=1 python benchmarks/command_speed.py large-fit      # one job of these
 
 Times are processor seconds of one thread, in a process of their own where a command is measured
@@ -12,6 +12,7 @@ fitted in the same run. Tables are those of ``fit_speed.py``: missing values, ca
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import resource
 import subprocess
@@ -28,6 +29,7 @@ from fit_speed import Table, make_table, seconds
 
 METHODS = ["uncalibrated", "temperature", "swc", "hybrid"]
 N_NEW = 20_000
+GROWTH = (1000, 4000, 16_000, 100_000)  # rows; exponents are those from the first on
 # Python keeps what it has compiled, as it does where the package is installed.
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -124,20 +126,38 @@ def measure_large_diagnose(folder: Path) -> None:
     measure_command("diagnose", folder, make_table(10_000, 40, 3), groups=True)
 
 
+def measure_growth(_: Path) -> None:
+    """Print how the time of ``HiddenHeterogeneity()`` grows with the rows: exponents."""
+    before: tuple[int, float] | None = None
+    hidden = hetcal.HiddenHeterogeneity(n_jobs=1)
+    small = make_table(200, 20, 2)
+    hidden.fit(small.X, small.y, y_proba=small.y_proba)  # loads what is loaded when it is needed
+    for n in GROWTH:
+        table = make_table(n, 20, 2)
+        took = seconds(lambda table=table: hidden.fit(table.X, table.y, y_proba=table.y_proba))
+        rose = "" if before is None else f"exponent {math.log(took / before[1], n / before[0]):.2f}"
+        print(f"{f'HiddenHeterogeneity, {n} x 20, 2 classes':58} {took:8.2f} s {rose}", flush=True)
+        before = before or (n, took)
+
+
 SMALL = {
     "start": measure_start,
     "prediction": measure_prediction,
     "diagnose": measure_diagnose,
     "compare": measure_compare,
 }
-LARGE = {"large-fit": measure_large_fit, "large-diagnose": measure_large_diagnose}
+LARGE = {
+    "large-fit": measure_large_fit,
+    "large-diagnose": measure_large_diagnose,
+    "growth": measure_growth,
+}
 
 
 def main() -> None:
     """Measure one job after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("jobs", nargs="*", help=f"some of {', '.join(SMALL | LARGE)}")
-    parser.add_argument("--large", action="store_true", help="also fit and diagnose 10 000 x 40")
+    parser.add_argument("--large", action="store_true", help="also larger tables")
     arguments = parser.parse_args()
     jobs = arguments.jobs or [*SMALL, *(LARGE if arguments.large else [])]
     warnings.simplefilter("ignore")
