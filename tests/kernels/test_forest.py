@@ -163,6 +163,19 @@ def test_fit_beyond_sixteen_bits_equals_sklearn():
 
 
 @needs_core
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_fit_of_many_small_columns_equals_sklearn(n_classes):
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 5, size=(900, 600)).astype(np.float32)  # codes beyond a megabyte: kept twice
+    X[:, ::50] = rng.normal(size=(900, 12))
+    y = (X[:, 1] + X[:, 50] + X[:, 301] + rng.normal(size=900)).round().astype(int) % n_classes
+    model = RandomForestClassifier(4, random_state=0).fit(X, y)
+    with use_core("native"):
+        ours = fk.fit_forest(X, y, n_classes, n_estimators=4)
+    assert_same_forest(ours, fk.from_sklearn(model))
+
+
+@needs_core
 def test_fit_does_not_depend_on_n_jobs_order_or_dtype():
     X, y = continuous(np.random.default_rng(1))
     X = X.astype(np.float32)
@@ -197,7 +210,7 @@ def sklearn_leaves(forest, model, X):
     return forest.leaf_index[node]
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 7, 8, 9, 100])
+@pytest.mark.parametrize("n_rows", [0, 1, 3, 4, 15, 16, 17, 100])
 def test_apply_equals_sklearn(core, n_rows):
     rng = np.random.default_rng(4)
     X, y = continuous(rng)
@@ -219,6 +232,32 @@ def test_apply_exactly_on_the_thresholds(core):
     thresholds = forest.threshold[forest.left >= 0]
     Z = rng.choice(np.r_[thresholds, np.nextafter(thresholds, 2), X[:, 0]], size=(400, X.shape[1]))
     np.testing.assert_array_equal(fk.apply(forest, Z), sklearn_leaves(forest, model, Z))
+
+
+@pytest.mark.parametrize("n_features", [3, 5000])  # the core holds few features more compactly
+def test_apply_puts_zeros_and_infinite_values_in_order(core, n_features):
+    rng = np.random.default_rng(7)
+    X = np.zeros((60, n_features), dtype=np.float32)
+    X[:, :3] = rng.choice([-2.0, -1.0, -0.0, 0.0, 1.0, 2.0], size=(60, 3))
+    model = RandomForestClassifier(9, max_features=None, random_state=0).fit(X, X[:, 0] > 0)
+    forest = fk.from_sklearn(model)
+    inner = forest.left >= 0
+    forest.threshold[inner] = rng.choice([-1.0, -0.0, 0.0, 1.0, 2.0], size=inner.sum())
+    Z = np.zeros((50, n_features))
+    Z[:, :3] = rng.choice([-np.inf, -1.0, -0.0, 0.0, 1e-45, 1.0, np.inf], size=(50, 3))
+    expected = np.array([[leaf_of(forest, tree, row) for tree in range(9)] for row in Z])
+    np.testing.assert_array_equal(fk.apply(forest, Z), expected)
+    Z[17, :3] = np.nan  # a single row with missing values changes no other
+    others = np.arange(50) != 17
+    np.testing.assert_array_equal(fk.apply(forest, Z)[others], expected[others])
+
+
+def leaf_of(forest, tree, row):
+    node = forest.tree_offset[tree]
+    while forest.left[node] >= 0:
+        goes_left = np.float32(row[forest.feature[node]]) <= forest.threshold[node]
+        node = forest.left[node] if goes_left else forest.right[node]
+    return forest.leaf_index[node]
 
 
 def test_apply_sends_missing_values_where_sklearn_does(core):

@@ -15,6 +15,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include "bits.hpp"
 #include "forest_bitcount.hpp"
 #include "forest_index.hpp"
 #include "parallel.hpp"
@@ -169,21 +170,25 @@ class SharedLeaves {
     }
 
     const Count *load(std::size_t r) {
-        load(r, [](std::int32_t, Count) {});
+        find_leaves(r);
+        load([](std::size_t, std::size_t) {});
+        for (std::size_t first = 0; first < sets_.size(); first += kMostSets) count_sets(first);
+        rows_.each_left_out(r, [&](std::size_t item) { counts_[item] = 0; });
         return counts();
     }
 
-    // Counts row r, and calls reached(item, count) for every count of an item on its way up. True: that was all there
-    // is; false: some items were counted in sets or left out, and only the counts know.
-    template <class Reached>
-    bool load(std::size_t r, Reached reached) {
-        std::fill(counts_.begin(), counts_.end(), Count(0));
+    // Whether lists of items are all there is to count for row r; then `load` without it may follow.
+    bool only_lists(std::size_t r) {
+        if (rows_.left_out != nullptr) return false;
         find_leaves(r);
-        const bool all_listed = sets_.empty() && rows_.left_out == nullptr;
-        each_listed([&](std::int32_t item) { reached(item, ++counts_[item]); });
-        for (std::size_t first = 0; first < sets_.size(); first += kMostSets) count_sets(first);
-        rows_.each_left_out(r, [&](std::size_t item) { counts_[item] = 0; });
-        return all_listed;
+        return sets_.empty();
+    }
+
+    // Counts the lists, and calls reached(item, count) for every count of an item on its way up.
+    template <class Reached>
+    void load(Reached reached) {
+        std::fill(counts_.begin(), counts_.end(), Count(0));
+        each_listed([&](std::int32_t item) { reached(static_cast<std::size_t>(item), std::size_t(++counts_[item])); });
     }
 
     const Count *counts() const { return counts_.data(); }
@@ -337,8 +342,7 @@ constexpr std::size_t kMostCells = std::size_t(1) << 24;  // of a histogram: 64 
 constexpr std::size_t kMostTreesKept = 4096;              // beyond, powers are not kept
 
 struct VoteScratch {
-    std::vector<std::uint32_t> histogram;      // items by class and count; zero between two rows
-    std::vector<std::int32_t> label_start;     // where the counts of an item's class begin in it
+    std::vector<std::uint32_t> histogram;      // items by count and class; zero between two rows
     std::vector<Neighbour> kept;
     std::vector<std::vector<double>> ballots;  // by denominator; then by power and count, below 0: not computed yet
 
@@ -386,82 +390,92 @@ void vote_by_item(const Rows &rows, const VoteTask &task, std::size_t r, const C
     }
 }
 
-// Adds the votes of n items of one class that share as many leaves with the row.
-inline void add_votes(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t k, std::size_t count, double n,
-                      VoteScratch &scratch) {
-    const double of = rows.denominator[r], similarity = static_cast<double>(count) / of;
+// Adds the votes of items that share as many leaves with the row: n_items[k] of class k.
+inline void add_votes(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t count,
+                      const std::uint32_t *n_items, VoteScratch &scratch) {
+    const double similarity = static_cast<double>(count) / rows.denominator[r];
     for (std::size_t p = 0; p < task.n_powers; ++p) {
-        const double ballot = scratch.ballot(task, p, count, rows.n_trees + 1, of);
-        task.votes_of(r, p)[k] += n * ballot;
-        task.sums_of(r, p)[0] += n * similarity;
-        task.sums_of(r, p)[1] += n * ballot * ballot;
+        const double ballot = scratch.ballot(task, p, count, rows.n_trees + 1, rows.denominator[r]);
+        double *votes = task.votes_of(r, p), *sums = task.sums_of(r, p);
+        for (std::size_t k = 0; k < task.n_classes; ++k) {
+            const double n = n_items[k];
+            if (n == 0) continue;
+            votes[k] += n * ballot;
+            sums[0] += n * similarity;
+            sums[1] += n * ballot * ballot;
+        }
     }
 }
 
-// Counts the items of each class with each count above 0; returns the highest count.
+// Calls visit(item) for every item whose count is at least `least`, which is above 0; counts are padded to whole blocks.
+template <class Count, class Visit>
+void each_at_least(const Count *counts, std::size_t n_items, Count least, Visit visit) {
+    for (std::size_t item = 0; item < n_items; ++item)
+        if (counts[item] >= least) visit(item);
+}
+
+template <class Visit>
+void each_at_least(const std::uint8_t *counts, std::size_t n_items, std::uint8_t least, Visit visit) {
+    constexpr std::uint64_t kTop = 0x8080808080808080ull;
+    const std::uint64_t bar = least * 0x0101010101010101ull;
+    for (std::size_t first = 0; first < n_items; first += 64) {  // the padding is 0
+        std::uint64_t found = 0;  // one bit for each of 64 items: a branch for each of 8 would be mispredicted
+        for (std::size_t j = 0; j < 8; ++j) {
+            std::uint64_t eight;
+            std::memcpy(&eight, counts + first + 8 * j, sizeof eight);
+            // The top bit of each byte: whether its lower bits reach the bar's, then whether the byte does.
+            const std::uint64_t low = (eight | kTop) - (bar & ~kTop);
+            const std::uint64_t reached = ((eight & ~bar) | (~(eight ^ bar) & low)) & kTop;
+            found |= ((reached * 0x0002040810204081ull) >> 56) << (8 * j);  // byte i of the eight is bit i
+        }
+        for (; found != 0; found &= found - 1) visit(first + lowest_bit(found));
+    }
+}
+
+// Counts the items of each class with each count from `least` on; returns the highest count there is.
 template <class Count>
-std::size_t fill_histogram(const Rows &rows, std::size_t r, SharedLeaves<Count> &shared, const VoteTask &task,
-                           VoteScratch &scratch) {
-    const std::size_t n_counts = rows.n_trees + 1, n_items = rows.index.n_items;
-    auto &histogram = scratch.histogram;
-    std::uint32_t *cell = histogram.data();
-    const std::int32_t *start = scratch.label_start.data();
-    Count most = 0;
-    const bool all_reached = shared.load(r, [&](std::int32_t item, Count count) {
-        ++cell[start[item] + count];
+std::size_t fill_histogram(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t least,
+                           SharedLeaves<Count> &shared, std::uint32_t *histogram) {
+    const std::size_t K = task.n_classes, n_counts = rows.n_trees + 1;
+    const std::int32_t *label = task.labels;
+    std::size_t most = 0;
+    const auto add = [=, &most](std::size_t item, std::size_t count) {
         most = std::max(most, count);
-    });
-    if (all_reached) {  // an item that reached a count has reached those below
-        for (std::size_t k = 0; k < task.n_classes; ++k)
-            for (std::size_t count = 1; count < most; ++count)
-                cell[k * n_counts + count] -= cell[k * n_counts + count + 1];
+        ++histogram[count * K + static_cast<std::size_t>(label[item])];
+    };
+    if (least == 1 && shared.only_lists(r)) {
+        shared.load(add);
+        // An item that reached a count has reached those below.
+        for (std::size_t cell = K; cell < most * K; ++cell) histogram[cell] -= histogram[cell + K];
         return most;
     }
-    std::fill(histogram.begin(), histogram.end(), 0u);
-    const Count *counts = shared.counts();
-    constexpr std::size_t kStep = 8 / sizeof(Count);
-    const std::size_t whole = n_items / kStep * kStep;
-    std::size_t item = 0;
-    for (; item < whole; item += kStep) {
-        std::uint64_t several;
-        std::memcpy(&several, counts + item, sizeof several);
-        if (several == 0) continue;
-        for (std::size_t j = item; j < item + kStep; ++j) ++cell[start[j] + counts[j]];
-    }
-    for (; item < n_items; ++item) ++cell[start[item] + counts[item]];
-    return n_items == 0 ? 0 : *std::max_element(counts, counts + n_items);
+    const Count *counts = shared.load(r);
+    if (least < n_counts)
+        each_at_least(counts, rows.index.n_items, static_cast<Count>(least),
+                      [=](std::size_t item) { add(item, counts[item]); });
+    return most;
 }
 
 // All items weigh the same: it is enough to know how many items of each class have each count.
 template <class Count>
 void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, SharedLeaves<Count> &shared,
                        VoteScratch &scratch) {
-    const std::size_t n_counts = rows.n_trees + 1, n_items = rows.index.n_items;
-    auto &histogram = scratch.histogram;
-    if (histogram.empty()) {
-        histogram.resize(n_counts * task.n_classes);
-        scratch.label_start.resize(n_items);
-        for (std::size_t i = 0; i < n_items; ++i)  // all below kMostCells
-            scratch.label_start[i] = task.labels[i] * static_cast<std::int32_t>(n_counts);
+    const std::size_t n_counts = rows.n_trees + 1, n_items = rows.index.n_items, K = task.n_classes;
+    scratch.histogram.resize(n_counts * K);
+    std::uint32_t *histogram = scratch.histogram.data();
+    std::size_t least = 1;  // the smallest count that reaches the threshold
+    while (least < n_counts && static_cast<double>(least) / rows.denominator[r] < task.threshold[r]) ++least;
+    std::size_t most = fill_histogram(rows, task, r, least, shared, histogram);
+    for (std::size_t count = most; count >= least; --count)
+        add_votes(rows, task, r, count, histogram + count * K, scratch);
+    if (most == 0 && n_items > 0) {
+        const Count *counts = shared.counts(), *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
+        std::uint32_t *alone = histogram + *nearest * K;
+        most = *nearest;
+        alone[task.labels[nearest - counts]] = 1;
+        if (most > 0) add_votes(rows, task, r, most, alone, scratch);
     }
-    const std::size_t most = fill_histogram(rows, r, shared, task, scratch);
-    bool any = false;
-    for (std::size_t count = most; count > 0; --count) {
-        if (static_cast<double>(count) / rows.denominator[r] < task.threshold[r]) break;
-        for (std::size_t k = 0; k < task.n_classes; ++k) {
-            const double n = histogram[k * n_counts + count];
-            if (n > 0) add_votes(rows, task, r, k, count, n, scratch);
-        }
-        any = true;
-    }
-    if (!any && most > 0) {
-        const Count *counts = shared.counts();
-        const Count *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
-        const std::size_t k = static_cast<std::size_t>(task.labels[nearest - counts]);
-        add_votes(rows, task, r, k, most, 1.0, scratch);
-    }
-    for (std::size_t k = 0; k < task.n_classes; ++k)
-        std::fill_n(histogram.begin() + static_cast<std::ptrdiff_t>(k * n_counts), most + 1, 0u);
+    std::fill_n(histogram, (most + 1) * K, 0u);
 }
 
 template <class Count>

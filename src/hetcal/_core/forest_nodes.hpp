@@ -25,6 +25,8 @@ constexpr std::size_t kCopies = 2, kMostFeatures = 1000000000;  // so that place
 
 inline std::int32_t value_place(std::int32_t feature, bool missing_left) { return 2 * feature + !missing_left; }
 
+inline std::size_t feature_of(std::int32_t place) { return static_cast<std::size_t>(place) / 2; }
+
 inline void store_value(float value, std::size_t feature, float *row) {
     row[kCopies * feature] = std::isnan(value) ? -std::numeric_limits<float>::infinity() : value;
     row[kCopies * feature + 1] = value;

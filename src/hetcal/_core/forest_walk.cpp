@@ -6,6 +6,7 @@
 #include "checks.hpp"
 #include "forest_arrays.hpp"
 #include "forest_nodes.hpp"
+#include "forest_packets.hpp"
 #include "parallel.hpp"
 #include "tree_arrays.hpp"
 
@@ -36,10 +37,12 @@ class PackedForest {
         for (std::size_t node = 0; node < trees.n_nodes; ++node)
             if (left(node) < 0) check.indices(leaf_index.data() + node, 1, "leaf_index of a leaf", n_leaves);
         for (std::size_t t = 0; t < trees.n_trees; ++t) pack_tree(trees, t, leaf_index.data());
+        narrow.fill(nodes, roots, this->n_features);
     }
 
     std::vector<PackedNode> nodes;
     std::vector<std::int32_t> roots;  // the place of each tree's root
+    NarrowForest narrow;              // the same nodes again, where they fit
     std::size_t n_features = 0, n_leaves = 0;
 
   private:
@@ -84,6 +87,31 @@ class RowBlock {
     std::size_t width_ = 0;
 };
 
+// A block of rows in packets, the last one filled up with its last row.
+class RowPackets {
+  public:
+    // False, and nothing of use is done, where a value is missing.
+    template <class T>
+    bool load(const StridedMatrixIn<T> &Z, std::size_t first, std::size_t n_rows) {
+        const std::size_t size = kPacket * Z.shape(1);
+        values_.resize((n_rows + kPacket - 1) / kPacket * size);
+        const T *row[kPacket];
+        for (std::size_t done = 0; done < n_rows; done += kPacket) {
+            for (std::size_t r = 0; r < kPacket; ++r)
+                row[r] = Z.data() + static_cast<std::int64_t>(first + std::min(done + r, n_rows - 1)) * Z.stride(0);
+            std::uint32_t *packet = values_.data() + done / kPacket * size;
+            const bool missing = Z.stride(1) == 1 ? fill_packet(row, Z.shape(1), packet)
+                                                  : fill_packet(row, 0, Z.shape(1), Z.stride(1), packet);
+            if (missing) return false;
+        }
+        return true;
+    }
+    const std::uint32_t *data() const { return values_.data(); }
+
+  private:
+    std::vector<std::uint32_t> values_;
+};
+
 // Calls visit(row, tree, leaf) for every pair of the block; for each row trees come in order.
 template <class Visit>
 void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t n_rows, Visit visit) {
@@ -117,16 +145,19 @@ void visit_leaves(const PackedForest &forest, const RowBlock &block, std::size_t
 // Splits the rows of Z into blocks that fit the cache and calls visit(row, tree, leaf) for all of them.
 template <class T, class Visit>
 void visit_forest(const PackedForest &forest, const StridedMatrixIn<T> &Z, std::size_t n_jobs, Visit visit) {
-    constexpr std::size_t kBlockBytes = 192 * 1024;
+    constexpr std::size_t kBlockBytes = 384 * 1024, kFewRows = 4;
     const std::size_t n = Z.shape(0), row_bytes = kCopies * sizeof(float) * std::max<std::size_t>(Z.shape(1), 1);
-    const std::size_t rows = std::min<std::size_t>(std::max<std::size_t>(kBlockBytes / row_bytes, 32), 4096) / 8 * 8;
+    const std::size_t rows = std::min<std::size_t>(std::max<std::size_t>(kBlockBytes / row_bytes, 32), 4096) / 16 * 16;
     const std::size_t n_tasks = (n + rows - 1) / rows, n_workers = worker_count(n_jobs, n_tasks);
     std::vector<RowBlock> blocks(n_workers);
+    std::vector<RowPackets> packets(n_workers);
     parallel_for(n_tasks, n_workers, [&](std::size_t task, std::size_t worker) {
         const std::size_t first = task * rows, count = std::min(rows, n - first);
+        auto shifted = [&](std::size_t r, std::size_t t, std::int32_t leaf) { visit(first + r, t, leaf); };
+        if (count >= kFewRows && !forest.narrow.empty() && packets[worker].load(Z, first, count))
+            return forest.narrow.walk(packets[worker].data(), forest.n_features, count, shifted);
         RowBlock &block = blocks[worker];
         block.load(Z, first, count);
-        auto shifted = [&](std::size_t r, std::size_t t, std::int32_t leaf) { visit(first + r, t, leaf); };
         visit_leaves(forest, block, count, shifted);
     });
 }
