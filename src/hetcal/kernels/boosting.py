@@ -278,7 +278,8 @@ class AdditiveTrees:
 
 def _cut_columns(X: Matrix, n_bins: int) -> tuple[list[Matrix], Bins]:
     """Return where each column is cut, and the bin of each value, columns first."""
-    edges, bins = [], np.empty((X.shape[1], X.shape[0]), dtype=np.uint8)
+    edges: list[Matrix] = []
+    bins = np.empty((X.shape[1], X.shape[0]), dtype=np.uint8)
     for first in range(0, X.shape[1], _BLOCK_COLUMNS):
         # Columns side by side in memory; reading them across the rows takes longer than all else.
         for column in np.ascontiguousarray(X[:, first : first + _BLOCK_COLUMNS].T):
