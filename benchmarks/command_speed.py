@@ -18,17 +18,22 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
 import hetcal
+from embeddings import generate
 from fit_speed import Table, make_table, seconds
 
 METHODS = ["uncalibrated", "temperature", "swc", "hybrid"]
 N_NEW = 20_000
+N_WIDE = 6000
 GROWTH = (1000, 4000, 16_000, 100_000)  # rows; exponents are those from the first on
 # Python keeps what it has compiled, as it does where the package is installed.
 _ENVIRONMENT = {
@@ -38,15 +43,16 @@ _ENVIRONMENT = {
 }
 
 
-def command(*arguments: object) -> float:
+def command(*arguments: object, environment: Mapping[str, str] = _ENVIRONMENT) -> float:
     """Return processor seconds of one command in a process of its own."""
-    return process([sys.executable, "-m", "hetcal", *map(str, arguments), "--quiet"])
+    line = [sys.executable, "-m", "hetcal", *map(str, arguments), "--quiet"]
+    return process(line, environment)
 
 
-def process(arguments: list[str]) -> float:
+def process(arguments: list[str], environment: Mapping[str, str] = _ENVIRONMENT) -> float:
     """Return processor seconds of one process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(arguments, check=True, capture_output=True, env=os.environ | _ENVIRONMENT)
+    subprocess.run(arguments, check=True, capture_output=True, env=os.environ | environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -140,6 +146,30 @@ def measure_growth(_: Path) -> None:
         before = before or (n, took)
 
 
+def measure_threads(folder: Path) -> None:
+    """Print what threads of BLAS cost and bring: a narrow table and a wide one."""
+    roles = ["--label", "y", "--proba", "p_*"]
+    X, y, y_proba = generate(N_WIDE, 768, 1)
+    wide = folder / "wide.parquet"
+    columns = {f"p_{k}": y_proba[:, k] for k in range(2)}
+    pd.DataFrame(X).add_prefix("x").assign(y=y, **columns).to_parquet(wide)
+    jobs = {
+        "diagnose, 3000 x 30": (
+            *("diagnose", written(make_table(3000, 30, 2), folder), *roles, "--drop", "group"),
+            *("-o", folder / "report.html"),
+        ),
+        f"fit, {N_WIDE} x 768": ("fit", wide, *roles, "--overwrite", "-o", folder / "w.hetcal"),
+    }
+    for job, words in jobs.items():
+        for n_threads in (1, os.cpu_count()):
+            environment = _ENVIRONMENT | {"OMP_NUM_THREADS": str(n_threads)}
+            environment["OPENBLAS_NUM_THREADS"] = str(n_threads)
+            start = time.perf_counter()
+            took = command(*words, environment=environment)
+            clock = time.perf_counter() - start
+            print(f"{job}, {n_threads} threads: {clock:.1f} s, processor {took:.1f} s", flush=True)
+
+
 SMALL = {
     "start": measure_start,
     "prediction": measure_prediction,
@@ -150,6 +180,7 @@ LARGE = {
     "large-fit": measure_large_fit,
     "large-diagnose": measure_large_diagnose,
     "growth": measure_growth,
+    "threads": measure_threads,
 }
 
 

@@ -70,8 +70,19 @@ class LeafIndex {
     InvertedLeaves lists;
     std::size_t n_items = 0;
     std::vector<double> n_trees;        // one per item: the denominator of its similarities; or empty
-    std::vector<std::int32_t> bit_row;  // the row of a leaf in `bits`, or -1
-    std::vector<std::uint64_t> bits;    // bit sets of the big leaves
+    std::vector<std::int32_t> big;      // the leaves that are bit sets too
+    std::vector<std::uint64_t> bits;    // a row of bits for each of them
+
+    // Whether a leaf of so many items is a bit set too.
+    bool is_big(std::size_t size) const {
+        const std::size_t share = n_items <= 16384 ? 256 : 64;  // a bit set of a large index must be worth its memory
+        return size > 0 && size * share >= n_items;
+    }
+
+    const std::uint64_t *bits_of(std::int32_t leaf) const {
+        const auto row = std::lower_bound(big.begin(), big.end(), leaf) - big.begin();
+        return bits.data() + static_cast<std::size_t>(row) * words();
+    }
 
   private:
     void set_trees(const VectorIn<double> &trees) {
@@ -80,23 +91,21 @@ class LeafIndex {
         n_trees.assign(trees.data(), trees.data() + n_items);
     }
 
+    std::size_t words() const { return block_count(n_items) * kWordsPerBlock; }
+
     void fill_bit_sets() {
-        const std::size_t share = n_items <= 16384 ? 256 : 64;  // a bit set of a large index must be worth its memory
-        const std::size_t words = block_count(n_items) * kWordsPerBlock;
-        std::int32_t n_big = 0;
-        bit_row.resize(n_leaves());
-        for (std::size_t l = 0; l < bit_row.size(); ++l) {
-            const std::size_t size = static_cast<std::size_t>(lists.indptr[l + 1] - lists.indptr[l]);
-            bit_row[l] = size > 0 && size * share >= n_items ? n_big++ : -1;
-        }
-        bits.assign(check_.product(static_cast<std::size_t>(n_big), words, "the bit sets"), 0);
-        for (std::size_t l = 0; l < bit_row.size(); ++l) {
-            if (bit_row[l] < 0) continue;
-            std::uint64_t *row = bits.data() + static_cast<std::size_t>(bit_row[l]) * words;
+        for (std::size_t l = 0; l < n_leaves(); ++l)
+            if (is_big(static_cast<std::size_t>(lists.indptr[l + 1] - lists.indptr[l])))
+                big.push_back(static_cast<std::int32_t>(l));
+        bits.assign(check_.product(big.size(), words(), "the bit sets"), 0);
+        std::uint64_t *row = bits.data();
+        for (const std::int32_t leaf : big) {
+            const std::size_t l = static_cast<std::size_t>(leaf);
             for (std::int64_t e = lists.indptr[l]; e < lists.indptr[l + 1]; ++e) {
                 const std::size_t item = static_cast<std::size_t>(lists.items[static_cast<std::size_t>(e)]);
                 row[item >> 6] |= std::uint64_t(1) << (item & 63);
             }
+            row += words();
         }
     }
 
@@ -202,31 +211,30 @@ class SharedLeaves {
     void find_leaves(std::size_t r) {
         const LeafIndex &index = rows_.index;
         const std::int32_t *leaf = rows_.leaves + r * rows_.n_trees;
-        const std::int32_t *bit_row = index.bit_row.data(), *items = index.lists.items.data();
+        const std::int32_t *items = index.lists.items.data();
         const std::int64_t *indptr = index.lists.indptr.data();
         std::size_t in_sets = 0;
         lists_.clear();
+        big_.clear();
         sets_.clear();
-        listed_too_.clear();
         for (std::size_t t = 0; t < rows_.n_trees; ++t) {
-            if (t + kAhead < rows_.n_trees && leaf[t + kAhead] >= 0) {
-                prefetch(bit_row + leaf[t + kAhead]);
-                prefetch(indptr + leaf[t + kAhead]);
-            }
+            if (t + kAhead < rows_.n_trees && leaf[t + kAhead] >= 0) prefetch(indptr + leaf[t + kAhead]);
             const std::int32_t l = leaf[t];
             if (l < 0) continue;
-            if (bit_row[l] >= 0) {
-                sets_.push_back(index.bits.data() + static_cast<std::size_t>(bit_row[l]) * empty_.size());
-                listed_too_.emplace_back(items + indptr[l], items + indptr[l + 1]);
-                in_sets += static_cast<std::size_t>(indptr[l + 1] - indptr[l]);
+            const std::int64_t first = indptr[l], last = indptr[l + 1];
+            const std::size_t size = static_cast<std::size_t>(last - first);
+            if (index.is_big(size)) {
+                big_.push_back(l);
+                in_sets += size;
                 continue;
             }
-            lists_.emplace_back(items + indptr[l], items + indptr[l + 1]);
-            prefetch(items + indptr[l]);
+            lists_.emplace_back(items + first, items + last);
+            prefetch(items + first);
         }
-        if (in_sets >= index.n_items) return;
-        lists_.insert(lists_.end(), listed_too_.begin(), listed_too_.end());
-        sets_.clear();
+        if (in_sets >= index.n_items)
+            for (const std::int32_t l : big_) sets_.push_back(index.bits_of(l));
+        else
+            for (const std::int32_t l : big_) lists_.emplace_back(items + indptr[l], items + indptr[l + 1]);
     }
 
     // Calls visit(item) for every item of the lists. They are short and of any length, which a processor cannot
@@ -281,7 +289,8 @@ class SharedLeaves {
     std::vector<std::uint8_t> partial_;
     std::vector<std::uint64_t> planes_, empty_;
     std::vector<const std::uint64_t *> sets_, batch_;
-    std::vector<List> lists_, listed_too_;  // the second: what the sets hold
+    std::vector<List> lists_;
+    std::vector<std::int32_t> big_;  // leaves
     std::vector<std::int32_t> gathered_;
 };
 
