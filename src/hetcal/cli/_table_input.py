@@ -45,7 +45,7 @@ def read(
         raise InputError(
             f"No column is left for the features. Name some with --features, or {otherwise}."
         )
-    if use_features:
+    if labelled.X is not None:
         allow_threads(labelled.X.shape[1], n_cores())
     return labelled
 
