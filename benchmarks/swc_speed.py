@@ -201,11 +201,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--growth", action="store_true", help="with rows, items and threads")
     parser.add_argument("--only", help="name of one case")
+    parser.add_argument("--core", choices=["pure", "native"], help="this core alone")
     parser.add_argument("--out", help="CSV for what a pair of items costs the loop")
     arguments = parser.parse_args()
     if arguments.growth:
         measure_growth()
         return
+    cores = ["pure"] if native() is None else ["pure", "native"]
     loops = []
     for case in cases():
         if arguments.only not in (None, case.name):
@@ -213,7 +215,7 @@ def main() -> None:
         loop = run_loop(case)
         seconds = loop.seconds_per_row / len(case.y_cal)
         loops.append({"case": case.name, "n_cal": len(case.y_cal), "seconds_per_pair": seconds})
-        for core in ["pure"] if native() is None else ["pure", "native"]:
+        for core in [arguments.core] if arguments.core else cores:
             with use_core(core):
                 print(measure(case, loop, core), flush=True)
     if arguments.out:

@@ -166,7 +166,7 @@ def test_fit_beyond_sixteen_bits_equals_sklearn():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_fit_of_many_small_columns_equals_sklearn(n_classes):
     rng = np.random.default_rng(3)
-    X = rng.integers(0, 5, size=(900, 600)).astype(np.float32)  # codes beyond a megabyte: kept twice
+    X = rng.integers(0, 5, size=(900, 600)).astype(np.float32)  # codes above a megabyte
     X[:, ::50] = rng.normal(size=(900, 12))
     y = (X[:, 1] + X[:, 50] + X[:, 301] + rng.normal(size=900)).round().astype(int) % n_classes
     model = RandomForestClassifier(4, random_state=0).fit(X, y)

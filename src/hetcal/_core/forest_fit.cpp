@@ -70,7 +70,7 @@ class ForestFitter {
             if (sizeof(Code) * ranked.codes.size() > (std::size_t(1) << 20)) bytes = byte_codes(ranked);
         }
         RankCodes<Code> ranked;
-        ByteCodes bytes;  // empty where the codes fit the cache anyway
+        std::vector<std::uint8_t> bytes;  // empty where the codes fit the cache anyway
     };
 
     template <class Code>
@@ -81,7 +81,8 @@ class ForestFitter {
             auto &grower = growers[worker];
             if (!grower)
                 grower = std::make_unique<TreeGrower<Code>>(
-                    codes.ranked, codes.bytes, labels_.data(), n_classes_, options_);
+                    codes.ranked, codes.bytes.empty() ? nullptr : codes.bytes.data(), labels_.data(), n_classes_,
+                    options_);
             trees[t] = grower->grow(seeds[t], in_bag + (options_.bootstrap ? t * labels_.size() : 0));
         });
     }

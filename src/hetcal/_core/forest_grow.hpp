@@ -28,8 +28,8 @@ template <class Code>
 class TreeGrower {
   public:
     // `labels` are class codes below n_classes, one per item.
-    // `bytes` (or nothing) are the byte_codes of the same data: less memory to wait for.
-    TreeGrower(const RankCodes<Code> &ranked, const ByteCodes &bytes, const std::int32_t *labels,
+    // `bytes` (or null) are the byte_codes of the same data: half the memory to wait for.
+    TreeGrower(const RankCodes<Code> &ranked, const std::uint8_t *bytes, const std::int32_t *labels,
                std::uint32_t n_classes, const GrowOptions &options)
         : ranked_(ranked), bytes_(bytes), labels_(labels), n_classes_(n_classes), binary_(n_classes <= 2), options_(options),
           inverse_(ranked.n_items + 1), counts_(ranked.n_items), total_(n_classes), left_(n_classes),
@@ -129,23 +129,12 @@ class TreeGrower {
         group_.resize(items_.size() + 2);
     }
 
-    struct ByteColumn {
-        const std::uint8_t *first;
-        std::size_t step;
-        std::uint8_t operator[](std::uint32_t item) const { return first[item * step]; }
-    };
-
-    // Calls use(codes of the feature), from the smaller copy where there is one: in large nodes from that by columns,
-    // in small ones from that by rows, of which those of a node stay in the cache until all its offspring is grown.
+    // Calls use(codes of the feature), from the smaller copy where there is one.
     template <class Use>
     auto with_column(std::size_t f, Use use) const {
-        if (bytes_.columns.empty() || ranked_.n_distinct(f) > 256) return use(ranked_.column(f));
-        if ((end_ - start_) * kSmallNode < ranked_.n_items)
-            return use(ByteColumn{bytes_.rows.data() + f, ranked_.n_features});
-        return use(bytes_.columns.data() + f * ranked_.n_items);
+        if (bytes_ != nullptr && ranked_.n_distinct(f) <= 256) return use(bytes_ + f * ranked_.n_items);
+        return use(ranked_.column(f));
     }
-
-    static constexpr std::size_t kSmallNode = 16;  // one with less than this part of the items
 
     void enter_node(std::uint32_t start, std::uint32_t end) {
         start_ = start;
@@ -199,7 +188,7 @@ class TreeGrower {
     // Moves the items that go left to the front of the node; returns where the right ones begin.
     std::uint32_t partition(const Split &split) {
         std::uint32_t left = start_, right = 0;
-        with_column(static_cast<std::size_t>(split.feature), [&](const auto code) {
+        with_column(static_cast<std::size_t>(split.feature), [&](const auto *code) {
             for (std::uint32_t p = start_; p < end_; ++p) {
                 const std::uint32_t item = items_[p];
                 const std::uint64_t payload = payload_[p];
@@ -255,7 +244,7 @@ class TreeGrower {
 
     bool is_varying(std::int32_t feature) const {
         const std::size_t f = static_cast<std::size_t>(feature);
-        return with_column(f, [&](const auto code) {
+        return with_column(f, [&](const auto *code) {
             if (!ranked_.has_close[f]) {
                 const auto first = code[items_[start_]];
                 for (std::uint32_t p = start_ + 1; p < end_; ++p)
@@ -277,7 +266,7 @@ class TreeGrower {
         const std::size_t f = static_cast<std::size_t>(feature);
         const Code common = ranked_.most_frequent[f];
         std::uint32_t m = 0;  // entries whose code is not the commonest
-        with_column(f, [&](const auto code) {
+        with_column(f, [&](const auto *code) {
             const std::uint32_t *items = items_.data();
             Entry *entries = entries_.data();
             std::uint32_t kept = 0;
@@ -519,7 +508,7 @@ class TreeGrower {
             const std::size_t f = static_cast<std::size_t>(feature);
             const float *value = ranked_.distinct(f);
             Code low = std::numeric_limits<Code>::max(), high = 0;
-            with_column(f, [&](const auto code) {
+            with_column(f, [&](const auto *code) {
                 for (std::uint32_t p = start_; p < end_; ++p) {
                     const Code c = code[items_[p]];
                     entries_[p - start_].code = c;
@@ -585,7 +574,7 @@ class TreeGrower {
     }
 
     const RankCodes<Code> &ranked_;
-    const ByteCodes &bytes_;
+    const std::uint8_t *bytes_;
     const std::int32_t *labels_;
     std::uint32_t n_classes_;
     bool binary_;

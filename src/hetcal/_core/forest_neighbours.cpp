@@ -416,7 +416,7 @@ inline void add_votes(const Rows &rows, const VoteTask &task, std::size_t r, std
     }
 }
 
-// Calls visit(item) for every item whose count is at least `least`, which is above 0; counts are padded to whole blocks.
+// Calls visit(item) for every item whose count is at least `least`, which is above 0; counts are padded with 0.
 template <class Count, class Visit>
 void each_at_least(const Count *counts, std::size_t n_items, Count least, Visit visit) {
     for (std::size_t item = 0; item < n_items; ++item)
@@ -427,7 +427,7 @@ template <class Visit>
 void each_at_least(const std::uint8_t *counts, std::size_t n_items, std::uint8_t least, Visit visit) {
     constexpr std::uint64_t kTop = 0x8080808080808080ull;
     const std::uint64_t bar = least * 0x0101010101010101ull;
-    for (std::size_t first = 0; first < n_items; first += 64) {  // the padding is 0
+    for (std::size_t first = 0; first < n_items; first += 64) {
         std::uint64_t found = 0;  // one bit for each of 64 items: a branch for each of 8 would be mispredicted
         for (std::size_t j = 0; j < 8; ++j) {
             std::uint64_t eight;

@@ -2,7 +2,7 @@
 // are missing. Others take that of forest_nodes.hpp.
 //
 // Nodes take 8 bytes instead of 16. Rows come in packets of sixteen, the values of a feature side by side, as integers
-// that compare as the values do: so a lane needs one register, and a step is three loads of the node, one of the value,
+// that compare as the values do: so a walk is one number, and a step is three loads of the node, one of the value,
 // a comparison and an addition with carry. Where a value is missing, packets hold two copies of each, as in
 // forest_nodes.hpp: the smallest and the largest integer then stand for it.
 #pragma once
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "forest_nodes.hpp"
+#include "rank_codes.hpp"
 
 namespace hetcal {
 
@@ -28,15 +29,8 @@ constexpr std::size_t kPacket = 16;  // rows
 #define HETCAL_EACH_ROW for (std::size_t row = 0; row < kPacket; ++row)
 #endif
 
-// Integers in the order of the values, except that -0 comes before 0; above 0xff800000 or below 0x007fffff: missing.
-inline std::uint32_t sortable(float value) {
-    std::uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return bits ^ (static_cast<std::uint32_t>(static_cast<std::int32_t>(bits) >> 31) | 0x80000000u);
-}
-
 struct NarrowNode {
-    std::uint32_t threshold;  // sortable; of a leaf: the largest, which sends every value left
+    std::uint32_t threshold;  // as sortable_bits; of a leaf: the largest, which sends every value left
     std::uint16_t place;      // of the feature in a packet: kPacket * feature
     std::uint16_t left;       // within the tree; the right child is left + 1
 };
@@ -56,8 +50,8 @@ class NarrowForest {
         nodes_.reserve(nodes.size());
         leaves_.reserve(nodes.size());
         for (std::size_t t = 0; t < roots.size(); ++t) {
-            trees_.push_back({nodes_.size(), 0});
-            trees_.back().steps = add_tree(nodes.data() + roots[t], end_of(t) - static_cast<std::size_t>(roots[t]), roots[t]);
+            const std::size_t root = nodes_.size(), size = end_of(t) - static_cast<std::size_t>(roots[t]);
+            trees_.push_back({root, add_tree(nodes.data() + roots[t], size, roots[t])});
         }
     }
 
@@ -101,8 +95,7 @@ class NarrowForest {
             const PackedNode &node = tree[i];
             const std::size_t left = static_cast<std::size_t>(node.left - root);
             const bool is_leaf = left == i;
-            const float threshold = node.threshold + 0.0f;  // not -0
-            nodes_.push_back({is_leaf ? 0xffffffffu : sortable(threshold),
+            nodes_.push_back({is_leaf ? 0xffffffffu : rank_detail::sortable_bits(node.threshold),
                               static_cast<std::uint16_t>(kPacket * feature_of(node.value)),
                               static_cast<std::uint16_t>(left)});
             leaves_.push_back(node.leaf);
@@ -111,6 +104,7 @@ class NarrowForest {
             deepest = std::max<std::size_t>(deepest, depth[i]);
         }
         const std::size_t n_leaves = (n_nodes + 1) / 2;
+        // About as far as the last of sixteen rows goes; a question more often would be answered wrongly by prediction.
         return static_cast<std::uint32_t>(std::min(deepest, sum * 7 / (5 * n_leaves)));
     }
 
@@ -159,7 +153,7 @@ bool fill_packet(const T *const *rows, std::size_t begin, std::size_t end, std::
         for (std::size_t r = 0; r < kPacket; ++r) {
             const float value = static_cast<float>(rows[r][static_cast<std::int64_t>(f) * across]);
             missing |= value != value;
-            packet[kPacket * f + r] = sortable(value);
+            packet[kPacket * f + r] = rank_detail::sortable_bits(value);
         }
     return missing;
 }
@@ -171,8 +165,8 @@ void fill_packet_with_copies(const T *const *rows, std::size_t n_features, std::
         for (std::size_t r = 0; r < kPacket; ++r) {
             const float value = static_cast<float>(rows[r][static_cast<std::int64_t>(f) * across]);
             const bool missing = value != value;
-            packet[r] = missing ? 0u : sortable(value);
-            packet[kPacket + r] = missing ? 0xffffffffu : sortable(value);
+            packet[r] = missing ? 0u : rank_detail::sortable_bits(value);
+            packet[kPacket + r] = missing ? 0xffffffffu : rank_detail::sortable_bits(value);
         }
 }
 
@@ -183,7 +177,8 @@ void fill_packet_with_copies(const T *const *rows, std::size_t n_features, std::
 #endif
 
 #if defined(HETCAL_SHUFFLES)
-// The same for rows whose values lie side by side: four rows and four features at a time.
+// The same for rows whose values lie side by side: four rows and four features at a time. Zeros keep their sign here:
+// no threshold lies between them.
 template <class T>
 bool fill_packet(const T *const *rows, std::size_t n_features, std::uint32_t *packet) {
     typedef T Values __attribute__((vector_size(4 * sizeof(T))));
@@ -202,13 +197,13 @@ bool fill_packet(const T *const *rows, std::size_t n_features, std::uint32_t *pa
     std::size_t f = 0;
     for (; f + 4 <= n_features; f += 4)
         for (std::size_t r = 0; r < kPacket; r += 4) {
-            const Bits a = load(rows[r] + f), b = load(rows[r + 1] + f), c = load(rows[r + 2] + f),
-                       d = load(rows[r + 3] + f);
-            const Bits ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-            const Bits ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+            const Bits a = load(rows[r] + f), b = load(rows[r + 1] + f);
+            const Bits c = load(rows[r + 2] + f), d = load(rows[r + 3] + f);
+            const Bits ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), AB = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+            const Bits cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), CD = __builtin_shufflevector(c, d, 2, 6, 3, 7);
             const Bits turned[4] = {
-                __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
-                __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+                __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                __builtin_shufflevector(AB, CD, 0, 1, 4, 5), __builtin_shufflevector(AB, CD, 2, 3, 6, 7)};
             for (std::size_t j = 0; j < 4; ++j) std::memcpy(packet + kPacket * (f + j) + r, &turned[j], sizeof(Bits));
         }
     const bool rest = fill_packet(rows, f, n_features, 1, packet);

@@ -31,7 +31,7 @@ class TreeGrower {
     TreeGrower(const SortedColumns &columns, bool exact)
         : columns_(columns), exact_(exact),
           pristine_sampler_(std::uint32_t(columns.ranks.n_features), std::uint32_t(columns.ranks.n_features)),
-          stamp_(columns.ranks.n_features, 0) {}
+          remainders_(std::uint32_t(columns.ranks.n_features) + 1), stamp_(columns.ranks.n_features, 0) {}
 
     // Prepares for the trees of one neighbourhood.
     void begin(Neighbourhood &hood, const Labels &labels) {
@@ -78,6 +78,7 @@ class TreeGrower {
     const SortedColumns &columns_;
     const bool exact_;
     const FeatureSampler pristine_sampler_;
+    const Remainders remainders_;
     const Walk walk_ = best_walk();
 
     const Neighbourhood *hood_ = nullptr;
@@ -433,18 +434,12 @@ class TreeGrower {
             ++clock_;
             for (const Candidate &candidate : candidates_) stamp_[candidate.feature] = clock_;
         }
-        std::int32_t chosen = -1, feature;
-        FeatureSampler &sampler = growing_->sampler;
-        sampler.begin_node(pending.known_constants);
-        while ((feature = sampler.next(growing_->random)) >= 0) {
-            if (stamp_[feature] < varies) {
-                sampler.mark_constant();
-                continue;
-            }
-            sampler.mark_evaluated();
-            if (tied && chosen < 0 && stamp_[feature] == clock_) chosen = feature;
-        }
-        constants = sampler.end_node();
+        const std::uint32_t *stamp = stamp_.data(), best = clock_;
+        const std::int32_t chosen = growing_->sampler.draw_all(
+            pending.known_constants, growing_->random, remainders_,
+            [=](std::int32_t feature) { return stamp[feature] < varies; },
+            [=](std::int32_t feature) { return tied && stamp[feature] == best; });
+        constants = growing_->sampler.n_constants();
         if (!tied) return candidates_.empty() ? nullptr : &candidates_[0];
         for (const Candidate &candidate : candidates_)
             if (std::int32_t(candidate.feature) == chosen) return &candidate;

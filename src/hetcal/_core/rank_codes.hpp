@@ -44,25 +44,14 @@ struct RankCodes {
     }
 };
 
-// One byte per code for the columns with at most 256 distinct values (other columns: unused), as `codes` and item by
-// item.
-struct ByteCodes {
-    std::vector<std::uint8_t> columns, rows;
-};
-
+// One byte per code for the columns with at most 256 distinct values, laid out like `codes` (other columns: unused).
 template <class Code>
-ByteCodes byte_codes(const RankCodes<Code> &ranked) {
-    const std::size_t n = ranked.n_items, d = ranked.n_features;
-    ByteCodes bytes{std::vector<std::uint8_t>(n * d), std::vector<std::uint8_t>(n * d)};
-    for (std::size_t f = 0; f < d; ++f)
+std::vector<std::uint8_t> byte_codes(const RankCodes<Code> &ranked) {
+    const std::size_t n = ranked.n_items;
+    std::vector<std::uint8_t> bytes(n * ranked.n_features);
+    for (std::size_t f = 0; f < ranked.n_features; ++f)
         if (ranked.n_distinct(f) <= 256)
-            std::copy_n(ranked.column(f), n, bytes.columns.begin() + static_cast<std::ptrdiff_t>(f * n));
-    constexpr std::size_t kBlock = 64;  // both sides are read and written by cache lines
-    for (std::size_t first = 0; first < d; first += kBlock)
-        for (std::size_t from = 0; from < n; from += kBlock)
-            for (std::size_t i = from; i < std::min(n, from + kBlock); ++i)
-                for (std::size_t f = first; f < std::min(d, first + kBlock); ++f)
-                    bytes.rows[i * d + f] = bytes.columns[f * n + i];
+            std::copy_n(ranked.column(f), n, bytes.begin() + static_cast<std::ptrdiff_t>(f * n));
     return bytes;
 }
 

@@ -115,6 +115,26 @@ class SplitterRandom {
     std::uint32_t state_;
 };
 
+// x % m for m below `end`, by two multiplications instead of a division (Lemire, Kaser and Kurz 2019).
+class Remainders {
+  public:
+    explicit Remainders(std::uint32_t end) : inverse_(end) {
+        for (std::uint32_t m = 1; m < end; ++m) inverse_[m] = ~std::uint64_t(0) / m + 1;
+    }
+
+    std::uint32_t operator()(std::uint32_t x, std::uint32_t m) const {
+#if defined(__SIZEOF_INT128__)
+        __extension__ using Wide = unsigned __int128;
+        return static_cast<std::uint32_t>((Wide(inverse_[m] * x) * m) >> 64);
+#else
+        return x % m;
+#endif
+    }
+
+  private:
+    std::vector<std::uint64_t> inverse_;
+};
+
 // Draws the features of a node without replacement. One sampler serves one tree, nodes in depth-first
 // order, left child first. Features found constant in a node stay known as constant below it.
 //
@@ -127,7 +147,7 @@ class SplitterRandom {
 class FeatureSampler {
   public:
     FeatureSampler(std::uint32_t n_features, std::uint32_t max_features)
-        : max_features_(max_features), features_(n_features), constants_(n_features) {
+        : max_features_(max_features), features_(n_features), constants_(n_features), drawn_(n_features) {
         for (std::uint32_t f = 0; f < n_features; ++f) features_[f] = static_cast<std::int32_t>(f);
     }
 
@@ -164,6 +184,44 @@ class FeatureSampler {
         std::swap(features_[undrawn_end_], features_[current_]);
     }
 
+    // All of this at once where a node looks at every feature. Draws all of them, of which the first
+    // `n_known_constants` are known as constant, and returns the first that is wanted(feature), or -1.
+    //
+    // How many features are left falls by one with every draw, so that all positions can be drawn before any feature is
+    // looked at; and draws among the known constants change nothing but the number of draws.
+    template <class IsConstant, class Wanted>
+    std::int32_t draw_all(std::uint32_t n_known_constants, SplitterRandom &random, const Remainders &remainder,
+                          IsConstant is_constant, Wanted wanted) {
+        const std::uint32_t n = static_cast<std::uint32_t>(features_.size()), known = n_known_constants;
+        std::uint32_t drawn_constants = 0, n_drawn = 0, n_left = n;
+        std::uint32_t *const positions = drawn_.data();
+        SplitterRandom numbers = random;
+        while (n_drawn < n - known) {
+            const std::uint32_t position = drawn_constants + remainder(numbers.next(), n_left--);
+            positions[n_drawn] = position;
+            drawn_constants += position < known;
+            n_drawn += position >= known;
+        }
+        random = numbers;
+        std::int32_t *const features = features_.data();
+        std::int32_t first = -1;
+        std::uint32_t found = 0, undrawn_end = n;
+        for (std::uint32_t i = 0; i < n_drawn; ++i) {
+            const std::uint32_t position = positions[i] + found;
+            const std::int32_t feature = features[position];
+            if (is_constant(feature)) {
+                std::swap(features[position], features[known + found++]);
+                continue;
+            }
+            std::swap(features[position], features[--undrawn_end]);
+            if (first < 0 && wanted(feature)) first = feature;
+        }
+        total_constants_ = known + found;
+        return first;
+    }
+
+    std::uint32_t n_constants() const { return total_constants_; }
+
     // Restores the order of the known constants, remembers the new ones, returns how many there are.
     std::uint32_t end_node() {
         std::copy_n(constants_.begin(), known_, features_.begin());
@@ -174,6 +232,7 @@ class FeatureSampler {
   private:
     std::uint32_t max_features_;
     std::vector<std::int32_t> features_, constants_;
+    std::vector<std::uint32_t> drawn_;
     std::uint32_t known_ = 0, total_constants_ = 0, undrawn_end_ = 0;
     std::uint32_t visited_ = 0, found_ = 0, drawn_constants_ = 0, current_ = 0;
 };
