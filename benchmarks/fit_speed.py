@@ -1,11 +1,13 @@
 """How long the hybrid takes to fit, beside a random forest and gradient boosting on the same table.
 
     OMP_NUM_THREADS=1 python benchmarks/fit_speed.py            # 3000 x 30, two classes
-    OMP_NUM_THREADS=1 python benchmarks/fit_speed.py --large    # and 10 000 x 40, three classes
+    OMP_NUM_THREADS=1 python benchmarks/fit_speed.py --large    # 10 000 x 40, three classes, groups
+    OMP_NUM_THREADS=1 python benchmarks/fit_speed.py --wide     # 20 000 x 768 float32, two classes
 
 Tables have missing values, categories and groups of one to five rows that are alike. Times are
 processor seconds of one thread; each stands beside its ratio to ``RandomForestClassifier(300)`` and
-to that forest and ``HistGradientBoostingClassifier()`` together, both fitted in the same run.
+to that forest and ``HistGradientBoostingClassifier()`` together, both fitted in the same run. The
+wide table is that of ``embeddings.py``; of its forest a tenth of the trees is grown, times ten.
 """
 
 from __future__ import annotations
@@ -22,10 +24,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from embeddings import generate
 from hetcal import HybridCalibrator
 
+N_SMALL = 3000  # of larger tables only the fit with groups is measured
 N_CATEGORIES = 4
 MISSING = 0.1
+N_TREES = 300
 
 
 class Table(NamedTuple):
@@ -81,7 +86,7 @@ def seconds(call: Callable[[], Any]) -> float:
 def measure(table: Table) -> None:
     """Print what each fit takes."""
     X, y = table.encoded, table.y
-    forest = seconds(lambda: RandomForestClassifier(300, random_state=0).fit(X, y))
+    forest = seconds(lambda: RandomForestClassifier(N_TREES, random_state=0).fit(X, y))
     boosting = seconds(lambda: HistGradientBoostingClassifier(random_state=0).fit(X, y))
     fits = {
         "hybrid": {},
@@ -89,6 +94,8 @@ def measure(table: Table) -> None:
         "hybrid, weights": {"sample_weight": table.weight},
         "hybrid, groups and weights": {"groups": table.groups, "sample_weight": table.weight},
     }
+    if len(y) > N_SMALL:
+        fits = {"hybrid, groups": fits["hybrid, groups"]}
     print(f"\n{len(y)} x {table.X.shape[1]}, {table.y_proba.shape[1]} classes")
     rows = {"RandomForestClassifier(300)": forest, "HistGradientBoostingClassifier()": boosting}
     for name, options in fits.items():
@@ -101,21 +108,35 @@ def measure(table: Table) -> None:
         print(
             f"{name:34} {took:7.2f} s {took / forest:6.2f} x forest "
             f"{took / (forest + boosting):6.2f} x forest and boosting "
-            f"{took / rows['hybrid']:6.2f} x hybrid",
+            f"{took / rows.get('hybrid', np.nan):6.2f} x hybrid",
             flush=True,
         )
+
+
+def measure_wide(n_rows: int, n_columns: int) -> None:
+    """Print what a fit to float32 embeddings takes."""
+    X, y, y_proba = generate(n_rows, n_columns, 1)
+    part = N_TREES // 10
+    forest = 10 * seconds(lambda: RandomForestClassifier(part, random_state=0).fit(X, y))
+    took = seconds(lambda: HybridCalibrator(n_jobs=1).fit(X, y, y_proba=y_proba))
+    print(f"\n{n_rows} x {n_columns} float32, 2 classes")
+    print(f"{'hybrid':34} {took:7.2f} s {took / forest:6.2f} x forest")
 
 
 def main() -> None:
     """Measure the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--large", action="store_true", help="also 10 000 x 40, three classes")
+    parser.add_argument("--large", action="store_true", help="10 000 x 40, three classes, groups")
+    parser.add_argument("--wide", action="store_true", help="20 000 x 768 float32, two classes")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     with threadpool_limits(1):
-        measure(make_table(3000, 30, 2))
         if arguments.large:
             measure(make_table(10_000, 40, 3))
+        if arguments.wide:
+            measure_wide(20_000, 768)
+        if not arguments.large and not arguments.wide:
+            measure(make_table(N_SMALL, 30, 2))
 
 
 if __name__ == "__main__":

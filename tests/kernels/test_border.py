@@ -438,6 +438,9 @@ def compiled_calls():
         how = seeds, alphas, False, True, threads, None, floats, status, oob
         core.local_forest_scores(X, codes, P, indptr, indices, *how)
 
+    products = (Z @ Z.T).astype(np.float32)
+    searched = core.NearestSearch(Z, None, 4, 0.01)
+    searched.look_at(products, 0, 0)
     return {
         "PackedForest": (core.PackedForest, nodes),
         "apply": (packed.apply, [Z, np.empty_like(leaves), 2]),
@@ -471,6 +474,9 @@ def compiled_calls():
             core.nearest_items,
             [Z, Z, True, np.empty((N, 4)), np.empty((N, 4), np.int64), 2],
         ),
+        "NearestSearch": (core.NearestSearch, [Z, Z * 1, 4, 0.01]),
+        "look_at": (core.NearestSearch(Z, None, 4, 0.01).look_at, [products, 0, 0]),
+        "finish": (searched.finish, [np.empty((N, 4)), np.empty((N, 4), np.int64)]),
         "ForestFitter": (core.ForestFitter, [Z.astype(np.float32), CODES, K, 1, 1, True, False]),
         "grow": (fitter.grow, [seeds, np.empty((3, N), np.uint8), 2]),
         "BinnedForestFitter": (core.BinnedForestFitter, binned),
@@ -499,8 +505,8 @@ CALLS = [
     *("LeafIndex", "from_leaves", "vote", "nearest", "pairwise", "pool_adjacent_violators"),
     *("BinnedForestFitter", "BinnedForestFitter, values", "grow, binned"),
     *("ForestFitter", "grow", "grow_boosted_trees", "add_boosted_leaves", "local_forest_scores"),
-    *("grow_leafwise_trees", "PackedBoosting", "add", "nearest_items"),
-    "levels_with_one_added",
+    *("grow_leafwise_trees", "PackedBoosting", "add", "nearest_items", "levels_with_one_added"),
+    *("NearestSearch", "look_at", "finish"),
 ]
 
 
@@ -546,7 +552,7 @@ def test_every_compiled_function_is_called():
     public = {name for name in dir(native()) if not name.startswith("_")}
     called = {name.split(",")[0] for name in CALLS}
     inside = {"apply", "vote_dense", "vote_sparse", "from_leaves", "vote", "nearest", "pairwise"}
-    assert public == called - inside - {"grow", "add"}
+    assert public == called - inside - {"grow", "add", "look_at", "finish"}
 
 
 @needs_core
@@ -577,6 +583,9 @@ def test_odd_arguments(name):
 FREE = {  # arguments that say how many there are of something, so that one more or less is fine
     ("leaf_mass_dense", 3),
     ("LeafIndex", 0),
+    ("NearestSearch", 0),
+    ("NearestSearch", 1),
+    ("look_at", 0),
     ("grow_boosted_trees", 0),
     ("grow_boosted_trees", 1),
     ("local_forest_scores", 5),

@@ -281,14 +281,54 @@ def test_trees_do_not_depend_on_threads(kind):
 
 
 @needs_core
-def test_trees_do_not_depend_on_how_the_sums_are_kept():
-    """Two classes without weights are counted in packed integers, with weights in real numbers."""
+@pytest.mark.parametrize("splitter", ["best", "random"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_trees_do_not_depend_on_how_the_sums_are_kept(n_classes, splitter):
+    """Classes without weights are counted in packed integers, with weights in real numbers."""
     X, y, *_ = items()
-    binned, y = bin_features(X), np.minimum(y, 1)
-    engine = BinnedForest(20, bootstrap=False)
-    packed = engine.fit_classes(binned, y, 2)
-    real = engine.fit_classes(binned, y, 2, weight=np.full(N, 2.0))
+    binned, y = bin_features(X), np.minimum(y, n_classes - 1)
+    engine = BinnedForest(20, bootstrap=False, splitter=splitter)
+    packed = engine.fit_classes(binned, y, n_classes)
+    real = engine.fit_classes(binned, y, n_classes, weight=np.full(N, 2.0))
     assert same_trees(packed, real)
+
+
+@needs_core
+@pytest.mark.parametrize("splitter", ["best", "random"])
+def test_both_cores_grow_the_same_trees_on_many_items(splitter):
+    """Small nodes of many items are read another way."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 7))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    binned, y = bin_features(X), rng.integers(0, 3, 700)
+    compiled = BinnedForest(2, splitter=splitter).fit_classes(binned, y, 3)
+    with use_core("pure"):
+        pure = BinnedForest(2, splitter=splitter).fit_classes(binned, y, 3)
+    assert same_trees(compiled, pure)
+
+
+@pytest.mark.parametrize("n_features", [4, 2100])  # the core holds few features more compactly
+def test_missing_values_go_where_their_nodes_send_them(core, n_features):
+    rng = np.random.default_rng(0)
+    X = np.zeros((80, n_features))
+    X[:, -4:] = rng.normal(size=(80, 4))
+    X[:, -4:][rng.random((80, 4)) < 0.3] = np.nan
+    y = np.where(np.isnan(X[:, -1]), 0.5, X[:, -1]) + np.nan_to_num(X[:, -2]) > 0
+    forest = BinnedForest(5, max_features=n_features).fit_classes(bin_features(X), y * 1, 2)
+    inner = forest.left >= 0
+    assert set(forest.missing_left[inner]) == {0, 1}
+
+    def leaf_of(tree, row):
+        node = forest.tree_offset[tree]
+        while forest.left[node] >= 0:
+            value = np.float32(row[forest.feature[node]])
+            left = forest.missing_left[node] if np.isnan(value) else value <= forest.threshold[node]
+            node = forest.left[node] if left else forest.right[node]
+        return forest.leaf_index[node]
+
+    for rows in (X, X[:3]):
+        expected = [[leaf_of(tree, row) for tree in range(5)] for row in rows]
+        np.testing.assert_array_equal(apply(forest, rows), expected)
 
 
 def test_other_seeds_grow_other_trees(core):

@@ -71,9 +71,9 @@ def loop_vote(S, y, K, threshold=None, power=1.0, weight=None, n_neighbors=None)
 
 
 def assert_votes(result, expected):
-    np.testing.assert_allclose(result.votes, expected[0], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(result.support, expected[1], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(result.squares, expected[2], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result.votes, expected[0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(result.support, expected[1], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(result.squares, expected[2], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -120,6 +120,23 @@ def test_big_leaves(core):
         expected = loop_vote(S, y, 2, **options)
         np.testing.assert_allclose(result.votes, expected[0], rtol=1e-13)
         np.testing.assert_allclose(result.squares, expected[2], rtol=1e-13)
+
+
+@pytest.mark.parametrize("counts_for_row", [[1, 1, 1], [0, 1, 1], [0, 0, 1]])
+def test_leaves_of_every_size(core, counts_for_row):
+    n = 6000  # all items in a leaf, 5000 and 1000 of them, and a few
+    rng = np.random.default_rng(0)
+    leaves = np.column_stack([np.zeros(n), 1 + (np.arange(n) % 6 == 0), 3 + np.arange(n) // 7])
+    y = rng.integers(0, 3, n).astype(np.int32)
+    index = fk.build_index(int(leaves.max()) + 1, leaves.astype(np.int32))
+    rows = np.where(counts_for_row, leaves[[0, 1, -1]], -1).astype(np.int32)
+    S = (rows[:, None, :] == leaves).sum(axis=2) / sum(counts_for_row)
+    for first, second, weight in ((2.0, 8.0, None), (1.0, 3.0, rng.uniform(0.5, 2.0, n))):
+        votes = fk.neighbour_votes(
+            index, fk.queries_from_leaves(rows), y, 3, (first, second), weight=weight
+        )
+        for power, cast in zip((first, second), votes, strict=True):
+            assert_votes(cast, loop_vote(S, y, 3, power=power, weight=weight))
 
 
 def test_without_threshold_it_is_the_plain_vote(core):

@@ -47,6 +47,31 @@ def test_of_equal_items_the_first_comes_first():
     np.testing.assert_array_equal(nearest_items(items, None, 2)[1][:3], [[1, 2], [0, 2], [0, 1]])
 
 
+@needs_core
+@pytest.mark.parametrize("among", ["items", "rows"])
+def test_many_columns_and_blocks(monkeypatch, among):
+    """Lengths of all sizes, copies, and more items at nearly one distance than bounds can tell."""
+    monkeypatch.setattr("hetcal.kernels.nearest._BLOCK", 128)
+    rng = np.random.default_rng(0)
+    items = rng.normal(size=(700, 50)) * np.geomspace(0.01, 100.0, 700)[:, None]
+    items[300:650] = items[0] + 1e-7 * rng.normal(size=(350, 50))
+    items[20:24] = items[10]
+    rows, own = (items, np.arange(700)) if among == "items" else (items[::3] + 1e-9, None)
+    distance, index = nearest_items(items, None if among == "items" else rows, 9)
+    expected = by_loop(items, rows, 9, own)
+    np.testing.assert_array_equal(index, expected[1])
+    np.testing.assert_allclose(distance, expected[0], rtol=1e-12)
+
+
+@needs_core
+def test_numbers_beyond_float32():
+    items = np.random.default_rng(0).normal(size=(30, 60)) * 1e30
+    distance, index = nearest_items(items, None, 3)
+    expected = by_loop(items, items, 3, np.arange(30))
+    np.testing.assert_array_equal(index, expected[1])
+    np.testing.assert_allclose(distance, expected[0], rtol=1e-7)
+
+
 @core
 def test_what_cannot_be_is_refused(name):
     items = np.zeros((3, 2))

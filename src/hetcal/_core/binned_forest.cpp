@@ -77,7 +77,7 @@ class BinnedForestFitter {
                       [](double w) { return w > 0 && std::isfinite(w); });
         if (!(min_samples_leaf >= 0)) kCheck.refuse("min_samples_leaf", "be 0 or more", min_samples_leaf);
         options_ = {kCheck.count(max_features, "max_features", 1), min_samples_leaf, bootstrap, random_threshold};
-        data_.codes.assign(codes.data(), codes.data() + codes.size());
+        data_.set_codes(codes.data());
         data_.low.assign(low.data(), low.data() + low.size());
         data_.high.assign(high.data(), high.data() + high.size());
         units_.unit.assign(units.data(), units.data() + data_.n_items);
@@ -90,7 +90,8 @@ class BinnedForestFitter {
     void with_sums(Use use) const {
         const std::int32_t *label = labels_.data();
         const double *target = targets_.data();
-        if (!labels_.empty() && packs()) return use(PackedSums(label));
+        if (!labels_.empty() && packs<2>()) return use(PackedSums<2>(label));
+        if (!labels_.empty() && packs<3>()) return use(PackedSums<3>(label));
         if (!labels_.empty() && n_targets_ == 2) return use(ClassSums<1>(label, 2));
         if (!labels_.empty() && n_targets_ == 3) return use(ClassSums<3>(label, 3));
         if (!labels_.empty()) return use(ClassSums<0>(label, n_targets_));
@@ -99,14 +100,15 @@ class BinnedForestFitter {
         use(TargetSums<0>(target, n_targets_));
     }
 
-    // Whether two classes without weights fit into the fields of PackedSums, whatever is drawn.
+    // Whether so many classes without weights fit into the fields of PackedSums, whatever is drawn.
+    template <std::size_t kClasses>
     bool packs() const {
-        if (n_targets_ != 2) return false;
+        if (n_targets_ != kClasses) return false;
         for (double weight : units_.weight)
             if (weight != 1.0) return false;
         std::vector<std::size_t> size(units_.n_units);
         for (std::int32_t unit : units_.unit) ++size[static_cast<std::size_t>(unit)];
-        return *std::max_element(size.begin(), size.end()) <= PackedSums::kField / units_.n_units;
+        return *std::max_element(size.begin(), size.end()) <= PackedSums<kClasses>::kField / units_.n_units;
     }
 
     template <class Sums>

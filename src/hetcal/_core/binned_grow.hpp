@@ -13,17 +13,35 @@
 #include "binned_sums.hpp"
 #include "counter_random.hpp"
 #include "grown_tree.hpp"
+#include "prefetch.hpp"
 
 namespace hetcal {
 
 constexpr std::uint32_t kMissingBin = 255;
 constexpr std::size_t kMostBins = 255;  // of known values: codes 0, ..., 254
 
-// Bins column after column, and the smallest and the largest value in each.
+// Bins column after column and, for the few items of small nodes, item after item; and the smallest and the largest value
+// in each.
 struct BinnedColumns {
     std::size_t n_items = 0, n_features = 0;
-    std::vector<std::uint8_t> codes;
+    std::vector<std::uint8_t> codes, by_item;
     std::vector<float> low, high;  // kMostBins per feature
+
+    void set_codes(const std::uint8_t *given) {
+        codes.assign(given, given + n_features * n_items);
+        by_item.resize(codes.size());
+        constexpr std::size_t kTile = 64;
+        for (std::size_t first = 0; first < n_items; first += kTile)
+            for (std::size_t f = 0; f < n_features; ++f)
+                for (std::size_t i = first; i < std::min(n_items, first + kTile); ++i)
+                    by_item[i * n_features + f] = codes[f * n_items + i];
+    }
+
+    // Calls use(place of item 0's bin, distance to the next item's) for a feature, as n items of a node find it best.
+    template <class Use>
+    auto with_column(std::size_t f, std::size_t n, Use use) const {
+        return n < n_items / 32 ? use(by_item.data() + f, n_features) : use(codes.data() + f * n_items, std::size_t(1));
+    }
 
     const std::uint8_t *column(std::size_t f) const { return codes.data() + f * n_items; }
     double lowest(std::size_t f, std::uint32_t bin) const { return low[f * kMostBins + bin]; }
@@ -58,7 +76,7 @@ class BinnedGrower {
     BinnedGrower(const BinnedColumns &data, const Sums &sums, const DrawnUnits &units, const BinnedOptions &options)
         : data_(data), sums_(sums), units_(units), options_(options), unit_times_(units.n_units), times_(data.n_items), codes_(data.n_items), moved_(data.n_items),
           histogram_(256 * sums.size()), total_(sums.size()), left_(sums.size()), joined_(sums.size()),
-          sides_(3 * sums.size()), order_(data.n_features), picks_(data.n_features) {
+          missing_(sums.size()), elsewhere_(sums.size()), order_(data.n_features), picks_(data.n_features) {
         for (std::size_t f = 0; f < order_.size(); ++f) order_[f] = static_cast<std::uint32_t>(f);
     }
 
@@ -94,6 +112,7 @@ class BinnedGrower {
     // Places of random numbers. Of a seed: draws of units from 0 on. Of a node: the features' order from 0 on.
     static constexpr std::uint64_t kRoot = std::uint64_t(1) << 40, kLeftChild = kRoot + 1, kRightChild = kRoot + 2;
     static constexpr std::uint64_t kThreshold = std::uint64_t(1) << 41;
+    static constexpr std::size_t kAhead = 4, kSmallNode = 256;
 
     struct Split {
         std::int32_t feature = -1;
@@ -150,25 +169,48 @@ class BinnedGrower {
     Split find_split(std::uint64_t key) {
         Split best;
         bool found = false;
-        std::size_t seen = 0;
+        std::size_t seen = 0, drawn = 0;
         for (; seen < order_.size() && (seen < options_.max_features || !found); ++seen) {
-            picks_[seen] = seen + random_below(key, seen, order_.size() - seen);
-            std::swap(order_[seen], order_[picks_[seen]]);
+            // Drawn some features ahead, so that what is known of them is there in time.
+            for (; drawn < order_.size() && (drawn <= seen || drawn < std::min(seen + kAhead, options_.max_features)); ++drawn) {
+                picks_[drawn] = drawn + random_below(key, drawn, order_.size() - drawn);
+                std::swap(order_[drawn], order_[picks_[drawn]]);
+                ask_for(order_[drawn]);
+            }
             const std::size_t f = order_[seen];
             found |= options_.random_threshold ? try_random(f, random_unit(key, kThreshold + f), best) : try_all(f, best);
         }
         // Back to the order in which every node begins.
-        while (seen-- > 0) std::swap(order_[seen], order_[picks_[seen]]);
+        while (drawn-- > 0) std::swap(order_[drawn], order_[picks_[drawn]]);
         return best;
+    }
+
+    // The items of a small node lie far apart; those of a large one are found in passing.
+    void ask_for(std::size_t f) const {
+        if (n_here_ > kSmallNode) return;
+        data_.with_column(f, n_here_, [this](const std::uint8_t *code, std::size_t step) {
+            for (std::size_t p = 0; p < n_here_; ++p) prefetch(code + items_here_[p] * step);
+        });
+    }
+
+    // Writes the bins of the node's items.
+    const std::uint8_t *gather(std::size_t f) {
+        const std::uint32_t *item = items_here_;
+        std::uint8_t *bin = codes_.data();
+        const std::size_t n = n_here_;
+        data_.with_column(f, n, [=](const std::uint8_t *code, std::size_t step) {
+            for (std::size_t p = 0; p < n; ++p) bin[p] = code[item[p] * step];
+        });
+        return bin;
     }
 
     // Considers every threshold of a feature; returns whether there is one.
     bool try_all(std::size_t f, Split &best) {
-        const std::uint8_t *code = data_.column(f);
+        const std::uint8_t *bins = gather(f);
         const std::size_t size = sums_.size();
         std::uint64_t occurs[4] = {0, 0, 0, 0};
         for (std::size_t p = 0; p < n_here_; ++p) {
-            const std::uint32_t bin = code[items_here_[p]];
+            const std::uint32_t bin = bins[p];
             sums_.add(p, histogram_.data() + bin * size);
             occurs[bin >> 6] |= std::uint64_t(1) << (bin & 63);
         }
@@ -196,16 +238,16 @@ class BinnedGrower {
 
     // Considers one threshold, drawn between the smallest and the largest value in the node.
     bool try_random(std::size_t f, double unit, Split &best) {
-        const std::uint8_t *code = data_.column(f);
-        std::uint32_t smallest = kMissingBin, largest = 0;
-        bool any_missing = false;
-        for (std::size_t p = 0; p < n_here_; ++p) {
-            const std::uint8_t bin = code[items_here_[p]];
-            codes_[p] = bin;
-            any_missing |= bin == kMissingBin;
-            smallest = std::min<std::uint32_t>(smallest, bin);
-            largest = std::max<std::uint32_t>(largest, bin == kMissingBin ? 0 : bin);
+        const std::uint8_t *bin = gather(f);
+        // Loops over bytes alone, sixteen or more at a time. One more than the missing bin is 0, the least of all.
+        std::uint8_t least = kMissingBin, most = 0, above_most = 0;
+        for (std::size_t p = 0, n = n_here_; p < n; ++p) {
+            least = std::min(least, bin[p]);
+            most = std::max(most, bin[p]);
+            above_most = std::max(above_most, static_cast<std::uint8_t>(bin[p] + 1));
         }
+        const bool any_missing = most == kMissingBin;
+        const std::uint32_t smallest = least, largest = above_most == 0 ? 0u : above_most - 1u;
         if (smallest == kMissingBin || (smallest == largest && !any_missing)) return false;
         const double from = data_.lowest(f, smallest), to = data_.highest(f, largest);
         const double drawn = from + unit * (to - from);
@@ -214,15 +256,14 @@ class BinnedGrower {
                                               [](double t, float value) { return t < static_cast<double>(value); });
         // The last bin to the left of the drawn threshold; at least one bin lies on either side.
         const std::uint32_t last = std::max<std::uint32_t>(smallest + 1, static_cast<std::uint32_t>(above - high)) - 1;
-        // No branch: half of the items go left, and nobody can guess which.
-        const std::size_t size = sums_.size();
-        std::fill(sides_.begin(), sides_.end(), Value(0));
-        for (std::size_t p = 0; p < n_here_; ++p) {
-            const std::size_t side = (codes_[p] > last) + (codes_[p] == kMissingBin);
-            sums_.add(p, sides_.data() + side * size);
+        std::fill(left_.begin(), left_.end(), Value(0));
+        sums_.add_where(n_here_, [=](std::size_t p) { return bin[p] <= last; }, left_.data(), elsewhere_.data());
+        if (any_missing) {
+            std::fill(missing_.begin(), missing_.end(), Value(0));
+            sums_.add_where(n_here_, [=](std::size_t p) { return bin[p] == kMissingBin; }, missing_.data(),
+                            elsewhere_.data());
         }
-        std::copy_n(sides_.begin(), size, left_.begin());
-        const Value *missing = any_missing ? sides_.data() + 2 * size : nullptr;
+        const Value *missing = any_missing ? missing_.data() : nullptr;
         if (smallest == largest) {
             consider_missing(f, smallest, best);
             return true;
@@ -293,8 +334,7 @@ class BinnedGrower {
     std::size_t n_here_ = 0;
     std::vector<std::uint8_t> codes_;
     std::vector<std::uint32_t> moved_;
-    std::vector<Value> histogram_, total_, left_, joined_;
-    std::vector<Value> sides_;  // sums to the left, to the right, and of missing values
+    std::vector<Value> histogram_, total_, left_, missing_, elsewhere_, joined_;
     std::vector<std::uint32_t> order_;
     std::vector<std::size_t> picks_;
 };

@@ -3,6 +3,9 @@
 // All kinds give the same splits for the same numbers; they differ in how many additions an item costs. A sum is
 // `size()` values of type Value. The score of a split is (up to the node's own factor) what it takes off the variance of
 // the targets, added over the targets: with one-hot targets that is the Gini impurity.
+//
+// `add_where` adds all items of a node that go somewhere, and the others, if at all, elsewhere. No branch: half of the
+// items go left, and nobody can guess which.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +20,13 @@ struct DrawnItems {
     const double *weight;
 };
 
-// Two classes without weights: 21 bits each for the second class's weight, all weight, and the number of items.
+// Two or three classes without weights, in one number: equally many bits each for the weight of every class but the first,
+// all weight, and the number of items.
+template <std::size_t kClasses>
 class PackedSums {
   public:
     using Value = std::uint64_t;
-    static constexpr int kBits = 21;
+    static constexpr std::size_t kBits = 64 / (kClasses + 1);
     static constexpr std::uint64_t kField = (std::uint64_t(1) << kBits) - 1;
 
     explicit PackedSums(const std::int32_t *label) : label_(label) {}
@@ -31,24 +36,47 @@ class PackedSums {
         payload_.resize(n);
         for (std::size_t p = 0; p < n; ++p) {
             const std::uint64_t times = drawn.times[items[p]];
-            payload_[p] = (std::uint64_t(1) << (2 * kBits)) | (times << kBits) | (label_[items[p]] != 0 ? times : 0);
+            const std::int32_t label = label_[items[p]];
+            const std::uint64_t of_class = label > 0 ? times << (kBits * static_cast<std::size_t>(label - 1)) : 0;
+            payload_[p] = (std::uint64_t(1) << (kClasses * kBits)) | (times << ((kClasses - 1) * kBits)) | of_class;
         }
     }
     void add(std::size_t p, Value *sum) const { *sum += payload_[p]; }
+    template <class Goes>
+    void add_where(std::size_t n, Goes goes, Value *sum, Value *) const {
+        const std::uint64_t *payload = payload_.data();
+        Value added = 0;
+        for (std::size_t p = 0; p < n; ++p) added += payload[p] & (std::uint64_t(0) - goes(p));
+        *sum += added;
+    }
 
-    static double count(const Value *sum) { return static_cast<double>(*sum >> (2 * kBits)); }
+    static double count(const Value *sum) { return number(field(*sum, kClasses)); }
     static double score(const Value *left, const Value *total) {
-        const double weight = field(total), left_weight = field(left);
-        const double apart = static_cast<double>(*left & kField) * weight - static_cast<double>(*total & kField) * left_weight;
-        return apart * apart / (left_weight * (weight - left_weight));
+        const double weight = number(all(*total)), left_weight = number(all(*left));
+        double squares = 0.0;
+        // With two classes the second says it all.
+        for (std::size_t k = kClasses == 2 ? 1 : 0; k < kClasses; ++k) {
+            const double apart = number(of_class(*left, k)) * weight - number(of_class(*total, k)) * left_weight;
+            squares += apart * apart;
+        }
+        return squares / (left_weight * (weight - left_weight));
     }
     bool is_pure(const std::uint32_t *, std::size_t, const Value *total) const {
-        const std::uint64_t second = *total & kField;
-        return second == 0 || second == ((*total >> kBits) & kField);
+        bool pure = false;
+        for (std::size_t k = 0; k < kClasses; ++k) pure |= of_class(*total, k) == all(*total);
+        return pure;
     }
 
   private:
-    static double field(const Value *sum) { return static_cast<double>((*sum >> kBits) & kField); }
+    static std::uint64_t field(Value sum, std::size_t place) { return (sum >> (kBits * place)) & kField; }
+    static std::uint64_t all(Value sum) { return field(sum, kClasses - 1); }
+    static std::uint64_t of_class(Value sum, std::size_t k) {
+        if (k > 0) return field(sum, k - 1);
+        std::uint64_t first = all(sum);
+        for (std::size_t other = 1; other < kClasses; ++other) first -= field(sum, other - 1);
+        return first;
+    }
+    static double number(std::uint64_t whole) { return static_cast<double>(static_cast<std::int64_t>(whole)); }
 
     const std::int32_t *label_;
     std::vector<std::uint64_t> payload_;
@@ -110,6 +138,10 @@ class ClassSums : public RealSums<kTargets> {
         if (place_[p] >= 0) sum[place_[p]] += this->weight_[p];
         this->add_weight(p, sum);
     }
+    template <class Goes>
+    void add_where(std::size_t n, Goes goes, Value *sum, Value *elsewhere) const {
+        for (std::size_t p = 0; p < n; ++p) add(p, goes(p) ? sum : elsewhere);
+    }
     bool is_pure(const std::uint32_t *, std::size_t n, const Value *) const {
         for (std::size_t p = 1; p < n; ++p)
             if (place_[p] != place_[0]) return false;
@@ -141,6 +173,10 @@ class TargetSums : public RealSums<kTargets> {
     void add(std::size_t p, Value *sum) const {
         for (std::size_t j = 0; j < n_targets(); ++j) sum[j] += weighted_[p * n_targets() + j];
         this->add_weight(p, sum);
+    }
+    template <class Goes>
+    void add_where(std::size_t n, Goes goes, Value *sum, Value *elsewhere) const {
+        for (std::size_t p = 0; p < n; ++p) add(p, goes(p) ? sum : elsewhere);
     }
     bool is_pure(const std::uint32_t *items, std::size_t n, const Value *) const {
         for (std::size_t p = 1; p < n; ++p)

@@ -107,11 +107,23 @@ class Tree {
   private:
     Sums *sums_of(std::size_t node) { return sums_.data() + node * n_drawn_ * n_bins_; }
 
+    // Four columns at a time share what is known of an item; every sum still runs in the order of the items.
     void count() {
-        for (std::size_t k = 0; k < n_drawn_; ++k) {
-            const std::uint8_t *bin = bins_ + std::size_t(drawn_[k]) * n_;
-            for (const std::size_t i : items_)
-                sums_of(leaf_[i])[k * n_bins_ + bin[i]] += {slope_[i], curvature_[i]};
+        std::size_t k = 0;
+        for (; k + 4 <= n_drawn_; k += 4) count_columns<4>(k);
+        for (; k < n_drawn_; ++k) count_columns<1>(k);
+    }
+
+    template <std::size_t kColumns>
+    void count_columns(std::size_t k) {
+        const std::uint8_t *bin[kColumns];
+        for (std::size_t c = 0; c < kColumns; ++c) bin[c] = bins_ + std::size_t(drawn_[k + c]) * n_;
+        const std::size_t width = n_drawn_ * n_bins_, n_bins = n_bins_;
+        Sums *sums = sums_.data() + k * n_bins;
+        for (const std::size_t i : items_) {
+            const Sums more{slope_[i], curvature_[i]};
+            Sums *of_column = sums + static_cast<std::size_t>(leaf_[i]) * width;
+            for (std::size_t c = 0; c < kColumns; ++c) of_column[c * n_bins + bin[c][i]] += more;
         }
     }
 

@@ -19,6 +19,7 @@
 #include "forest_bitcount.hpp"
 #include "forest_index.hpp"
 #include "parallel.hpp"
+#include "prefetch.hpp"
 
 namespace hetcal {
 namespace {
@@ -69,8 +70,19 @@ class LeafIndex {
     InvertedLeaves lists;
     std::size_t n_items = 0;
     std::vector<double> n_trees;        // one per item: the denominator of its similarities; or empty
-    std::vector<std::int32_t> bit_row;  // the row of a leaf in `bits`, or -1
-    std::vector<std::uint64_t> bits;    // bit sets of the big leaves
+    std::vector<std::int32_t> big;      // the leaves that are bit sets too
+    std::vector<std::uint64_t> bits;    // a row of bits for each of them
+
+    // Whether a leaf of so many items is a bit set too.
+    bool is_big(std::size_t size) const {
+        const std::size_t share = n_items <= 16384 ? 256 : 64;  // a bit set of a large index must be worth its memory
+        return size > 0 && size * share >= n_items;
+    }
+
+    const std::uint64_t *bits_of(std::int32_t leaf) const {
+        const auto row = std::lower_bound(big.begin(), big.end(), leaf) - big.begin();
+        return bits.data() + static_cast<std::size_t>(row) * words();
+    }
 
   private:
     void set_trees(const VectorIn<double> &trees) {
@@ -79,23 +91,21 @@ class LeafIndex {
         n_trees.assign(trees.data(), trees.data() + n_items);
     }
 
+    std::size_t words() const { return block_count(n_items) * kWordsPerBlock; }
+
     void fill_bit_sets() {
-        const std::size_t share = n_items <= 16384 ? 256 : 64;  // a bit set of a large index must be worth its memory
-        const std::size_t words = block_count(n_items) * kWordsPerBlock;
-        std::int32_t n_big = 0;
-        bit_row.resize(n_leaves());
-        for (std::size_t l = 0; l < bit_row.size(); ++l) {
-            const std::size_t size = static_cast<std::size_t>(lists.indptr[l + 1] - lists.indptr[l]);
-            bit_row[l] = size > 0 && size * share >= n_items ? n_big++ : -1;
-        }
-        bits.assign(check_.product(static_cast<std::size_t>(n_big), words, "the bit sets"), 0);
-        for (std::size_t l = 0; l < bit_row.size(); ++l) {
-            if (bit_row[l] < 0) continue;
-            std::uint64_t *row = bits.data() + static_cast<std::size_t>(bit_row[l]) * words;
+        for (std::size_t l = 0; l < n_leaves(); ++l)
+            if (is_big(static_cast<std::size_t>(lists.indptr[l + 1] - lists.indptr[l])))
+                big.push_back(static_cast<std::int32_t>(l));
+        bits.assign(check_.product(big.size(), words(), "the bit sets"), 0);
+        std::uint64_t *row = bits.data();
+        for (const std::int32_t leaf : big) {
+            const std::size_t l = static_cast<std::size_t>(leaf);
             for (std::int64_t e = lists.indptr[l]; e < lists.indptr[l + 1]; ++e) {
                 const std::size_t item = static_cast<std::size_t>(lists.items[static_cast<std::size_t>(e)]);
                 row[item >> 6] |= std::uint64_t(1) << (item & 63);
             }
+            row += words();
         }
     }
 
@@ -138,8 +148,8 @@ struct Rows {
         for (std::size_t m = group_start_[number]; m < group_start_[number + 1]; ++m) visit(members_[m]);
     }
 
-    double similarity(double count, std::size_t row, std::size_t item) const {
-        return count / (index.n_trees.empty() ? denominator[row] : index.n_trees[item]);
+    double denominator_of(std::size_t row, std::size_t item) const {
+        return index.n_trees.empty() ? denominator[row] : index.n_trees[item];
     }
 
   private:
@@ -157,62 +167,110 @@ struct Rows {
 
 constexpr std::size_t kAhead = 16;  // trees between asking for what is known of a leaf and looking at it
 
-inline void prefetch(const void *place) {
-#if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(place);
-#else
-    (void)place;
-#endif
-}
-
 // How many leaves one row shares with each item, in a Count that holds the number of trees.
 template <class Count>
 class SharedLeaves {
   public:
     explicit SharedLeaves(const Rows &rows)
         : rows_(rows), n_blocks_(block_count(rows.index.n_items)), counts_(n_blocks_ * kItemsPerBlock),
-          planes_(n_blocks_ * kPlanes * kWordsPerBlock), empty_(n_blocks_ * kWordsPerBlock, 0) {
+          planes_(n_blocks_ * kPlanes * kWordsPerBlock), empty_(n_blocks_ * kWordsPerBlock, 0),
+          gathered_(kGathered + kChunk) {
         if (sizeof(Count) > 1) partial_.resize(counts_.size());
     }
 
     const Count *load(std::size_t r) {
-        std::fill(counts_.begin(), counts_.end(), Count(0));
-        sets_.clear();
-        const LeafIndex &index = rows_.index;
-        const std::int32_t *leaf = rows_.leaves + r * rows_.n_trees;
-        // Leaves lie anywhere in memory: what will be read is asked for in good time, first where it is, then itself.
-        lists_.clear();
-        for (std::size_t t = 0; t < rows_.n_trees; ++t) {
-            if (t + kAhead < rows_.n_trees && leaf[t + kAhead] >= 0) {
-                prefetch(&index.bit_row[leaf[t + kAhead]]);
-                prefetch(&index.lists.indptr[leaf[t + kAhead]]);
-            }
-            const std::int32_t l = leaf[t];
-            if (l < 0) continue;
-            const std::int32_t bit_row = index.bit_row[l];
-            if (bit_row >= 0) {
-                sets_.push_back(index.bits.data() + static_cast<std::size_t>(bit_row) * empty_.size());
-                if (sets_.size() == kMostSets) count_sets();
-                continue;
-            }
-            const std::int32_t *items = index.lists.items.data();
-            lists_.emplace_back(items + index.lists.indptr[l], items + index.lists.indptr[l + 1]);
-            prefetch(lists_.back().first);
-        }
-        for (const auto &[first, last] : lists_)
-            for (const std::int32_t *item = first; item != last; ++item) ++counts_[*item];
-        if (!sets_.empty()) count_sets();
+        find_leaves(r);
+        load([](std::size_t, std::size_t) {});
+        for (std::size_t first = 0; first < sets_.size(); first += kMostSets) count_sets(first);
         rows_.each_left_out(r, [&](std::size_t item) { counts_[item] = 0; });
-        return counts_.data();
+        return counts();
     }
 
+    // Whether lists of items are all there is to count for row r; then `load` without it may follow.
+    bool only_lists(std::size_t r) {
+        if (rows_.left_out != nullptr) return false;
+        find_leaves(r);
+        return sets_.empty();
+    }
+
+    // Counts the lists, and calls reached(item, count) for every count of an item on its way up.
+    template <class Reached>
+    void load(Reached reached) {
+        std::fill(counts_.begin(), counts_.end(), Count(0));
+        each_listed([&](std::int32_t item) { reached(static_cast<std::size_t>(item), std::size_t(++counts_[item])); });
+    }
+
+    const Count *counts() const { return counts_.data(); }
+
   private:
-    void count_sets() {
-        int n_planes = 0;
-        while ((sets_.size() >> n_planes) != 0) ++n_planes;
-        while (sets_.size() % 8 != 0) sets_.push_back(empty_.data());
-        count_bit_sets(sets_.data(), sets_.size(), n_blocks_, planes_.data());
+    using List = std::pair<const std::int32_t *, const std::int32_t *>;
+    static constexpr std::size_t kChunk = 16, kGathered = 4096;
+
+    // Leaves lie anywhere in memory: what will be read is asked for in good time, first where it is, then itself. Bit
+    // sets need a look at every item in the end, so they are taken where they hold as many.
+    void find_leaves(std::size_t r) {
+        const LeafIndex &index = rows_.index;
+        const std::int32_t *leaf = rows_.leaves + r * rows_.n_trees;
+        const std::int32_t *items = index.lists.items.data();
+        const std::int64_t *indptr = index.lists.indptr.data();
+        std::size_t in_sets = 0;
+        lists_.clear();
+        big_.clear();
         sets_.clear();
+        for (std::size_t t = 0; t < rows_.n_trees; ++t) {
+            if (t + kAhead < rows_.n_trees && leaf[t + kAhead] >= 0) prefetch(indptr + leaf[t + kAhead]);
+            const std::int32_t l = leaf[t];
+            if (l < 0) continue;
+            const std::int64_t first = indptr[l], last = indptr[l + 1];
+            const std::size_t size = static_cast<std::size_t>(last - first);
+            if (index.is_big(size)) {
+                big_.push_back(l);
+                in_sets += size;
+                continue;
+            }
+            lists_.emplace_back(items + first, items + last);
+            prefetch(items + first);
+        }
+        if (in_sets >= index.n_items)
+            for (const std::int32_t l : big_) sets_.push_back(index.bits_of(l));
+        else
+            for (const std::int32_t l : big_) lists_.emplace_back(items + indptr[l], items + indptr[l + 1]);
+    }
+
+    // Calls visit(item) for every item of the lists. They are short and of any length, which a processor cannot
+    // foresee: so they are first laid one behind the other, a fixed number of items at a time.
+    template <class Visit>
+    void each_listed(Visit visit) {
+        const std::int32_t *end = rows_.index.lists.items.data() + rows_.index.lists.items.size();
+        std::int32_t *gathered = gathered_.data();
+        std::size_t n = 0;
+        auto visit_gathered = [&] {
+            for (std::size_t i = 0; i < n; ++i) visit(gathered[i]);
+            n = 0;
+        };
+        for (const auto &[first, last] : lists_) {
+            const std::size_t size = static_cast<std::size_t>(last - first);
+            if (n + size > kGathered) visit_gathered();
+            if (size > kGathered || static_cast<std::size_t>(end - last) < kChunk) {
+                for (const std::int32_t *item = first; item != last; ++item) visit(*item);
+                continue;
+            }
+            for (std::size_t i = 0; i < size; i += kChunk)
+                std::memcpy(gathered + n + i, first + i, kChunk * sizeof(std::int32_t));
+            n += size;
+        }
+        visit_gathered();
+    }
+
+    // Adds what the sets from the first on hold, as many as the planes can count.
+    void count_sets(std::size_t first) {
+        const std::size_t n_sets = std::min(sets_.size() - first, kMostSets);
+        int n_planes = 0;
+        while ((n_sets >> n_planes) != 0) ++n_planes;
+        batch_.assign(sets_.begin() + static_cast<std::ptrdiff_t>(first),
+                      sets_.begin() + static_cast<std::ptrdiff_t>(first + n_sets));
+        while (batch_.size() % 8 != 0) batch_.push_back(empty_.data());
+        count_bit_sets(batch_.data(), batch_.size(), n_blocks_, planes_.data());
         add(n_planes, counts_.data());
     }
 
@@ -230,8 +288,10 @@ class SharedLeaves {
     std::vector<Count> counts_;
     std::vector<std::uint8_t> partial_;
     std::vector<std::uint64_t> planes_, empty_;
-    std::vector<const std::uint64_t *> sets_;
-    std::vector<std::pair<const std::int32_t *, const std::int32_t *>> lists_;
+    std::vector<const std::uint64_t *> sets_, batch_;
+    std::vector<List> lists_;
+    std::vector<std::int32_t> big_;  // leaves
+    std::vector<std::int32_t> gathered_;
 };
 
 struct Neighbour {
@@ -242,7 +302,7 @@ struct Neighbour {
     }
 };
 
-// Calls work(row, counts, scratch) for every row; each thread has its own Scratch.
+// Calls work(row, shared leaves, scratch) for every row; each thread has its own of both.
 template <class Count, class Scratch, class Work>
 void for_each_row(const Rows &rows, std::size_t n_jobs, Work work) {
     const std::size_t step = 16, n_tasks = (rows.n_rows + step - 1) / step;
@@ -251,7 +311,7 @@ void for_each_row(const Rows &rows, std::size_t n_jobs, Work work) {
     std::vector<Scratch> scratch(n_workers);
     parallel_for(n_tasks, n_workers, [&](std::size_t task, std::size_t worker) {
         for (std::size_t r = task * step; r < std::min(rows.n_rows, (task + 1) * step); ++r)
-            work(r, shared[worker].load(r), scratch[worker]);
+            work(r, shared[worker], scratch[worker]);
     });
 }
 
@@ -265,7 +325,7 @@ void each_similarity(const Rows &rows, std::size_t r, const Count *counts, Visit
         if (several == 0) continue;
         for (std::size_t item = first; item < first + kStep; ++item)
             if (counts[item] != 0)
-                visit(static_cast<Item>(item), rows.similarity(counts[item], r, item));
+                visit(static_cast<Item>(item), counts[item] / rows.denominator_of(r, item));
     }
 }
 
@@ -287,21 +347,23 @@ struct VoteTask {
     double *sums_of(std::size_t r, std::size_t p) const { return sums + (r * n_powers + p) * 2; }
 };
 
-constexpr std::size_t kMostCells = std::size_t(1) << 24;  // of a histogram: 64 MB per thread, filled for each row
+constexpr std::size_t kMostCells = std::size_t(1) << 24;  // of a histogram: 64 MB per thread
+constexpr std::size_t kMostTreesKept = 4096;              // beyond, powers are not kept
 
 struct VoteScratch {
-    std::vector<std::uint32_t> histogram;    // items by count and class
+    std::vector<std::uint32_t> histogram;      // items by count and class; zero between two rows
     std::vector<Neighbour> kept;
-    double denominator = -1.0;               // of the rows that `ballots` belong to
-    std::vector<double> ballots;             // by power and count; below 0: not computed yet
+    std::vector<std::vector<double>> ballots;  // by denominator; then by power and count, below 0: not computed yet
 
-    // A row that has the denominator of the one before, as all new items do, finds its powers here.
+    // (count / of) ** power: numbers of trees divided by numbers of trees, so the same few come again and again.
     double ballot(const VoteTask &task, std::size_t p, std::size_t count, std::size_t n_counts, double of) {
-        if (of != denominator) {
-            ballots.assign(task.n_powers * n_counts, -1.0);
-            denominator = of;
-        }
-        double &known = ballots[p * n_counts + count];
+        const std::size_t whole = of < static_cast<double>(n_counts) ? static_cast<std::size_t>(of) : n_counts;
+        if (static_cast<double>(whole) != of || n_counts > kMostTreesKept)
+            return power_of(static_cast<double>(count) / of, task.powers[p]);
+        if (ballots.empty()) ballots.resize(n_counts + 1);
+        std::vector<double> &of_same = ballots[whole];
+        if (of_same.empty()) of_same.assign(task.n_powers * n_counts, -1.0);
+        double &known = of_same[p * n_counts + count];
         if (known < 0.0) known = power_of(static_cast<double>(count) / of, task.powers[p]);
         return known;
     }
@@ -324,13 +386,14 @@ void vote_by_item(const Rows &rows, const VoteTask &task, std::size_t r, const C
         std::partial_sort(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(used), kept.end());
         kept.resize(used);
     }
-    for (std::size_t p = 0; p < task.n_powers; ++p) {
-        double *vote = task.votes_of(r, p), *sum = task.sums_of(r, p);
-        for (const Neighbour &neighbour : kept) {
-            const double weight = task.weight ? task.weight[neighbour.item] : 1.0;
-            const double ballot = weight * power_of(neighbour.similarity, task.powers[p]);
-            vote[task.labels[neighbour.item]] += ballot;
-            sum[0] += weight * neighbour.similarity;
+    for (const auto &[similarity, item] : kept) {
+        const double weight = task.weight ? task.weight[item] : 1.0;
+        const double of = rows.denominator_of(r, static_cast<std::size_t>(item));
+        for (std::size_t p = 0; p < task.n_powers; ++p) {
+            const double ballot = weight * scratch.ballot(task, p, counts[item], rows.n_trees + 1, of);
+            double *sum = task.sums_of(r, p);
+            task.votes_of(r, p)[task.labels[item]] += ballot;
+            sum[0] += weight * similarity;
             sum[1] += ballot * ballot;
         }
     }
@@ -378,28 +441,50 @@ void each_at_least(const std::uint8_t *counts, std::size_t n_items, std::uint8_t
     }
 }
 
+// Counts the items of each class with each count from `least` on; returns the highest count there is.
+template <class Count>
+std::size_t fill_histogram(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t least,
+                           SharedLeaves<Count> &shared, std::uint32_t *histogram) {
+    const std::size_t K = task.n_classes, n_counts = rows.n_trees + 1;
+    const std::int32_t *label = task.labels;
+    std::size_t most = 0;
+    const auto add = [=, &most](std::size_t item, std::size_t count) {
+        most = std::max(most, count);
+        ++histogram[count * K + static_cast<std::size_t>(label[item])];
+    };
+    if (least == 1 && shared.only_lists(r)) {
+        shared.load(add);
+        // An item that reached a count has reached those below.
+        for (std::size_t cell = K; cell < most * K; ++cell) histogram[cell] -= histogram[cell + K];
+        return most;
+    }
+    const Count *counts = shared.load(r);
+    if (least < n_counts)
+        each_at_least(counts, rows.index.n_items, static_cast<Count>(least),
+                      [=](std::size_t item) { add(item, counts[item]); });
+    return most;
+}
+
 // All items weigh the same: it is enough to know how many items of each class have each count.
 template <class Count>
-void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, const Count *counts,
+void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, SharedLeaves<Count> &shared,
                        VoteScratch &scratch) {
     const std::size_t n_counts = rows.n_trees + 1, n_items = rows.index.n_items, K = task.n_classes;
+    scratch.histogram.resize(n_counts * K);
+    std::uint32_t *histogram = scratch.histogram.data();
     std::size_t least = 1;  // the smallest count that reaches the threshold
     while (least < n_counts && static_cast<double>(least) / rows.denominator[r] < task.threshold[r]) ++least;
-    auto &histogram = scratch.histogram;
-    histogram.assign(n_counts * K, 0u);
-    std::size_t most = 0;
-    if (least < n_counts)
-        each_at_least(counts, n_items, static_cast<Count>(least), [&](std::size_t item) {
-            most = std::max<std::size_t>(most, counts[item]);
-            ++histogram[counts[item] * K + static_cast<std::size_t>(task.labels[item])];
-        });
+    std::size_t most = fill_histogram(rows, task, r, least, shared, histogram);
     for (std::size_t count = most; count >= least; --count)
-        add_votes(rows, task, r, count, histogram.data() + count * K, scratch);
-    if (most > 0) return;
-    const Count *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
-    if (n_items == 0 || *nearest == 0) return;
-    histogram[static_cast<std::size_t>(task.labels[nearest - counts])] = 1;
-    add_votes(rows, task, r, *nearest, histogram.data(), scratch);
+        add_votes(rows, task, r, count, histogram + count * K, scratch);
+    if (most == 0 && n_items > 0) {
+        const Count *counts = shared.counts(), *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
+        std::uint32_t *alone = histogram + *nearest * K;
+        most = *nearest;
+        alone[task.labels[nearest - counts]] = 1;
+        if (most > 0) add_votes(rows, task, r, most, alone, scratch);
+    }
+    std::fill_n(histogram, (most + 1) * K, 0u);
 }
 
 template <class Count>
@@ -407,11 +492,11 @@ void vote_rows(const Rows &rows, const VoteTask &task, std::size_t n_jobs) {
     const bool too_many_cells = task.n_classes > kMostCells / (rows.n_trees + 1);
     const bool by_item =
         task.weight || !rows.index.n_trees.empty() || task.n_neighbours > 0 || too_many_cells;
-    for_each_row<Count, VoteScratch>(rows, n_jobs, [&](std::size_t r, const Count *counts, VoteScratch &scratch) {
+    for_each_row<Count, VoteScratch>(rows, n_jobs, [&](std::size_t r, SharedLeaves<Count> &shared, VoteScratch &scratch) {
         if (by_item)
-            vote_by_item(rows, task, r, counts, scratch);
+            vote_by_item(rows, task, r, shared.load(r), scratch);
         else
-            vote_by_histogram(rows, task, r, counts, scratch);
+            vote_by_histogram(rows, task, r, shared, scratch);
     });
 }
 
@@ -467,9 +552,9 @@ void nearest_items(HETCAL_ROW_ARGUMENTS, MatrixOut<std::int32_t> nearest, Matrix
     check.shape(nearest, "nearest", {rows.n_rows, top});
     check.shape(similarities, "similarities", {rows.n_rows, top});
     using Scratch = std::vector<Neighbour>;
-    auto find = [&](std::size_t r, const auto *counts, Scratch &found) {
+    auto find = [&](std::size_t r, auto &shared, Scratch &found) {
         found.clear();
-        each_similarity(rows, r, counts, [&](Item item, double s) { found.push_back({s, item}); });
+        each_similarity(rows, r, shared.load(r), [&](Item item, double s) { found.push_back({s, item}); });
         const std::size_t used = std::min(top, found.size());
         std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(used), found.end());
         for (std::size_t k = 0; k < top; ++k) {
@@ -487,9 +572,9 @@ void pairwise_similarity(HETCAL_ROW_ARGUMENTS, MatrixOut<double> similarities, s
     nb::gil_scoped_release release;
     const Rows rows(check, index, leaves, denominator, left_out, groups);
     check.shape(similarities, "similarities", {rows.n_rows, index.n_items});
-    auto write = [&](std::size_t r, const auto *counts, char &) {
+    auto write = [&](std::size_t r, auto &shared, char &) {
         double *out = similarities.data() + r * index.n_items;
-        each_similarity(rows, r, counts, [&](Item item, double similarity) { out[item] = similarity; });
+        each_similarity(rows, r, shared.load(r), [&](Item item, double similarity) { out[item] = similarity; });
     };
     with_count_type(rows, [&](auto count) { for_each_row<decltype(count), char>(rows, n_workers, write); });
 }

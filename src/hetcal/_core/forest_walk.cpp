@@ -90,25 +90,37 @@ class RowBlock {
 // A block of rows in packets, the last one filled up with its last row.
 class RowPackets {
   public:
-    // False, and nothing of use is done, where a value is missing.
+    // Returns how many copies of each value there are: one where none is missing.
     template <class T>
-    bool load(const StridedMatrixIn<T> &Z, std::size_t first, std::size_t n_rows) {
-        const std::size_t size = kPacket * Z.shape(1);
+    std::size_t load(const StridedMatrixIn<T> &Z, std::size_t first, std::size_t n_rows) {
+        const std::int64_t across = Z.stride(1);
+        const bool missing = each_packet(Z, first, n_rows, 1, [&](const T *const *row, std::uint32_t *packet) {
+            return across == 1 ? fill_packet(row, Z.shape(1), packet) : fill_packet(row, 0, Z.shape(1), across, packet);
+        });
+        if (!missing) return 1;
+        each_packet(Z, first, n_rows, kCopies, [&](const T *const *row, std::uint32_t *packet) {
+            fill_packet_with_copies(row, Z.shape(1), across, packet);
+            return false;
+        });
+        return kCopies;
+    }
+    const std::uint32_t *data() const { return values_.data(); }
+
+  private:
+    // Calls fill(rows, packet) for each packet until it returns true; returns whether it did.
+    template <class T, class Fill>
+    bool each_packet(const StridedMatrixIn<T> &Z, std::size_t first, std::size_t n_rows, std::size_t n_copies, Fill fill) {
+        const std::size_t size = kPacket * n_copies * Z.shape(1);
         values_.resize((n_rows + kPacket - 1) / kPacket * size);
         const T *row[kPacket];
         for (std::size_t done = 0; done < n_rows; done += kPacket) {
             for (std::size_t r = 0; r < kPacket; ++r)
                 row[r] = Z.data() + static_cast<std::int64_t>(first + std::min(done + r, n_rows - 1)) * Z.stride(0);
-            std::uint32_t *packet = values_.data() + done / kPacket * size;
-            const bool missing = Z.stride(1) == 1 ? fill_packet(row, Z.shape(1), packet)
-                                                  : fill_packet(row, 0, Z.shape(1), Z.stride(1), packet);
-            if (missing) return false;
+            if (fill(row, values_.data() + done / kPacket * size)) return true;
         }
-        return true;
+        return false;
     }
-    const std::uint32_t *data() const { return values_.data(); }
 
-  private:
     std::vector<std::uint32_t> values_;
 };
 
@@ -154,8 +166,11 @@ void visit_forest(const PackedForest &forest, const StridedMatrixIn<T> &Z, std::
     parallel_for(n_tasks, n_workers, [&](std::size_t task, std::size_t worker) {
         const std::size_t first = task * rows, count = std::min(rows, n - first);
         auto shifted = [&](std::size_t r, std::size_t t, std::int32_t leaf) { visit(first + r, t, leaf); };
-        if (count >= kFewRows && !forest.narrow.empty() && packets[worker].load(Z, first, count))
-            return forest.narrow.walk(packets[worker].data(), forest.n_features, count, shifted);
+        if (count >= kFewRows && forest.narrow.takes(1)) {
+            const std::size_t n_copies = packets[worker].load(Z, first, count);
+            if (forest.narrow.takes(n_copies))
+                return forest.narrow.walk(packets[worker].data(), n_copies, forest.nodes, count, shifted);
+        }
         RowBlock &block = blocks[worker];
         block.load(Z, first, count);
         visit_leaves(forest, block, count, shifted);

@@ -7,7 +7,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <vector>
+
+#include <nanobind/stl/optional.h>
 
 #include "checks.hpp"
 #include "forest_arrays.hpp"
@@ -154,6 +157,148 @@ void nearest_items(MatrixIn<double> items, MatrixIn<double> rows, bool leave_out
     });
 }
 
+// The nearest items in many columns. Products of matrices, made elsewhere in float32, bound every distance from both sides;
+// only items that may be among the nearest are then compared exactly.
+class NearestSearch {
+  public:
+    // rows: none, to compare the items with each other. `error` times the sum of both squared lengths bounds the error of
+    // the distance that a product gives.
+    NearestSearch(MatrixIn<double> items, std::optional<MatrixIn<double>> rows, std::int64_t k, double error)
+        : items_(items), rows_(rows ? *rows : items), among_items_(!rows), n_columns_(items.shape(1)), error_(error) {
+        check_.aligned(items_, "items");
+        check_.aligned(rows_, "rows");
+        check_.shape(rows_, "rows", {rows_.shape(0), n_columns_});
+        k_ = check_.count(k, "neighbours", 1);
+        if (k_ + among_items_ > items_.shape(0)) check_.refuse("neighbours", "be items, one or more", k);
+        if (!(error >= 0 && error < 0.25)) check_.refuse("error", "lie in [0, 0.25)", error);
+        nb::gil_scoped_release release;
+        item_low_ = low_squares(items_);
+        row_low_ = among_items_ ? item_low_ : low_squares(rows_);
+        most_.assign(row_low_.size(), std::numeric_limits<float>::infinity());
+        found_.resize(row_low_.size());
+    }
+
+    // Takes the products of some rows and some items. Of the items among each other, those of the later ones with the
+    // earlier ones are left out: a product serves both.
+    void look_at(MatrixIn<float> products, std::int64_t first_row, std::int64_t first_item) {
+        const std::size_t n_rows = products.shape(0), n_items = products.shape(1);
+        const std::size_t row = check_.count(first_row, "first_row"), item = check_.count(first_item, "first_item");
+        if (row + n_rows > row_low_.size()) check_.refuse("products", "be of rows that there are", n_rows);
+        if (item + n_items > item_low_.size()) check_.refuse("products", "be of items that there are", n_items);
+        check_.aligned(products, "products");
+        nb::gil_scoped_release release;
+        for (std::size_t r = 0; r < n_rows; ++r) look_at_row(products.data() + r * n_items, row + r, item, n_items);
+    }
+
+    // distance and index: n_rows x k, nearest first; of several at the same distance the lowest item.
+    void finish(MatrixOut<double> distance, MatrixOut<std::int64_t> index) {
+        check_.shape(distance, "distance", {found_.size(), k_});
+        check_.shape(index, "index", {found_.size(), k_});
+        nb::gil_scoped_release release;
+        for (std::size_t r = 0; r < found_.size(); ++r) {
+            compare_exactly(r);
+            if (found_[r].size() < k_) check_.refuse("products", "be of all rows and items", found_[r].size());
+            for (std::size_t place = 0; place < k_; ++place) {
+                distance(r, place) = std::sqrt(found_[r][place].distance);
+                index(r, place) = found_[r][place].item;
+            }
+        }
+    }
+
+  private:
+    static constexpr Checks check_{"NearestSearch"};
+    static constexpr std::size_t kTogether = 16, kMostFound = 256;
+
+    struct Candidate {
+        float low, high;        // bounds of the squared distance
+        std::uint32_t item;
+        double distance = -1.0;  // the squared distance itself; below 0: not computed yet
+        bool operator<(const Candidate &other) const {
+            return distance != other.distance ? distance < other.distance : item < other.item;
+        }
+    };
+
+    std::vector<float> low_squares(const MatrixIn<double> &rows) const {
+        std::vector<float> low(rows.shape(0));
+        for (std::size_t i = 0; i < low.size(); ++i) {
+            const double *row = rows.data() + i * n_columns_;
+            double sum = 0.0;
+            for (std::size_t j = 0; j < n_columns_; ++j) sum += row[j] * row[j];
+            low[i] = static_cast<float>(sum * (1.0 - error_));
+        }
+        check_.values(low.data(), low.size(), "squared lengths", "be finite", [](float x) { return std::isfinite(x); });
+        return low;
+    }
+
+    void look_at_row(const float *product, std::size_t row, std::size_t first, std::size_t n) {
+        const float own = row_low_[row];
+        const float *low = item_low_.data() + first, *most = most_.data() + first;
+        std::size_t j = among_items_ && first <= row ? std::min(n, row + 1 - first) : 0;  // later items only
+        for (; j < n; j += kTogether) {
+            const std::size_t end = std::min(n, j + kTogether);
+            const float mine = most_[row];
+            unsigned any = 0;
+            if (among_items_)
+                for (std::size_t i = j; i < end; ++i) {
+                    const float bound = own + low[i] - 2.0f * product[i];
+                    any |= static_cast<unsigned>(bound <= mine) | static_cast<unsigned>(bound <= most[i]);
+                }
+            else
+                for (std::size_t i = j; i < end; ++i)
+                    any |= static_cast<unsigned>(own + low[i] - 2.0f * product[i] <= mine);
+            for (std::size_t i = j; any != 0 && i < end; ++i) {
+                const float bound = own + low[i] - 2.0f * product[i];
+                const float high = bound + static_cast<float>(3.0 * error_) * (own + low[i]);
+                offer(row, {bound, high, static_cast<std::uint32_t>(first + i)});
+                if (among_items_) offer(first + i, {bound, high, static_cast<std::uint32_t>(row)});
+            }
+        }
+    }
+
+    void offer(std::size_t row, const Candidate &candidate) {
+        if (!(candidate.low <= most_[row])) return;
+        auto &found = found_[row];
+        found.push_back(candidate);
+        if (found.size() % (2 * k_) == 0) tighten(row);
+        if (found.size() >= kMostFound + 2 * k_) compare_exactly(row);
+    }
+
+    // k items are surely not farther than the k-th of the upper bounds.
+    void tighten(std::size_t row) {
+        auto &found = found_[row];
+        highs_.clear();
+        for (const Candidate &one : found) highs_.push_back(one.high);
+        std::nth_element(highs_.begin(), highs_.begin() + static_cast<std::ptrdiff_t>(k_ - 1), highs_.end());
+        const float most = most_[row] = std::min(most_[row], highs_[k_ - 1]);
+        found.erase(std::remove_if(found.begin(), found.end(), [most](const Candidate &one) { return one.low > most; }),
+                    found.end());
+    }
+
+    // Leaves the k nearest of those found so far.
+    void compare_exactly(std::size_t row) {
+        auto &found = found_[row];
+        if (found.size() >= k_) tighten(row);
+        const double *mine = rows_.data() + row * n_columns_;
+        for (Candidate &one : found) {
+            if (one.distance >= 0.0) continue;
+            const double *other = items_.data() + one.item * n_columns_;
+            double sum = 0.0;
+            for (std::size_t j = 0; j < n_columns_; ++j) sum += (mine[j] - other[j]) * (mine[j] - other[j]);
+            one.distance = sum;
+        }
+        std::sort(found.begin(), found.end());
+        if (found.size() > k_) found.resize(k_);
+    }
+
+    MatrixIn<double> items_, rows_;
+    bool among_items_;
+    std::size_t n_columns_, k_ = 0;
+    double error_;
+    std::vector<float> item_low_, row_low_;  // squared lengths, less what a product may be wrong by
+    std::vector<float> most_, highs_;        // of each row: no item beyond is among the nearest
+    std::vector<std::vector<Candidate>> found_;
+};
+
 }  // namespace
 }  // namespace hetcal
 
@@ -161,4 +306,11 @@ void register_nearest(nanobind::module_ &m) {
     namespace nb = nanobind;
     m.def("nearest_items", &hetcal::nearest_items, nb::arg("items").noconvert(), nb::arg("rows").noconvert(),
           nb::arg("leave_out"), nb::arg("distance").noconvert(), nb::arg("index").noconvert(), nb::arg("n_jobs"));
+    using hetcal::MatrixIn;
+    nb::class_<hetcal::NearestSearch>(m, "NearestSearch")
+        .def(nb::init<MatrixIn<double>, std::optional<MatrixIn<double>>, std::int64_t, double>(),
+             nb::arg("items").noconvert(), nb::arg("rows").noconvert().none(), nb::arg("k"), nb::arg("error"))
+        .def("look_at", &hetcal::NearestSearch::look_at, nb::arg("products").noconvert(), nb::arg("first_row"),
+             nb::arg("first_item"))
+        .def("finish", &hetcal::NearestSearch::finish, nb::arg("distance").noconvert(), nb::arg("index").noconvert());
 }

@@ -32,21 +32,25 @@ class LogSpace:
 
     def fit(self, items: CalibrationSet) -> Self:
         """Learn the scales."""
-        Z = self._joined(items.features(), items.scores)
-        d = items.features().shape[1]
-        first = 0 if self.metric else d
-        self.center_ = np.zeros(Z.shape[1])
-        self.spread_ = np.ones(Z.shape[1])
-        known = np.maximum((~np.isnan(Z[:, first:])).sum(axis=0), 1)
-        self.center_[first:] = np.nansum(Z[:, first:], axis=0) / known
-        squares = np.nansum((Z[:, first:] - self.center_[first:]) ** 2, axis=0) / known
-        self.spread_[first:] = np.where(squares > 0, np.sqrt(squares), 1.0)
+        features = items.features()
+        first = 0 if self.metric else features.shape[1]  # features that trees see stay as they are
+        Z = self._joined(features[:, : features.shape[1] - first], items.scores)
+        missing = np.isnan(Z)
+        known = np.maximum((~missing).sum(axis=0), 1)
+        center = np.where(missing, 0.0, Z).sum(axis=0) / known
+        apart = Z - center
+        apart *= apart
+        apart[missing] = 0.0
+        squares = apart.sum(axis=0) / known
+        self.center_ = np.concatenate([np.zeros(first), center])
+        self.spread_ = np.concatenate([np.ones(first), np.where(squares > 0, np.sqrt(squares), 1)])
         return self
 
     def transform(self, features: Matrix, scores: Scores) -> Matrix:
         """Return items in this space."""
-        Z = (self._joined(features, scores) - self.center_) / self.spread_
-        return np.nan_to_num(Z) if self.metric else Z
+        Z = self._joined(features, scores) - self.center_
+        Z /= self.spread_
+        return np.nan_to_num(Z, copy=False) if self.metric else Z
 
     def binned(self, items: CalibrationSet) -> BinnedFeatures:
         """Return the fitted items in bins; those of the features are shared by all parts."""
