@@ -70,11 +70,11 @@ def data():
     return make_hidden_heterogeneity(N, random_state=0)
 
 
-def predictions(X, y, P, w):
+def predictions(X, y, P, w, L):
     """Return numbers from everything that takes arrays."""
     fit = {"y_proba": P, "sample_weight": w}
-    logits = hetcal.TemperatureScaling().fit(None, y, logits=P)
-    yield logits.predict_proba(logits=P)
+    logits = hetcal.TemperatureScaling().fit(None, y, logits=L)
+    yield logits.predict_proba(logits=L)
     swc = hetcal.SimilarityCalibrator(ForestProximity(n_estimators=20)).fit(X, y, **fit)
     yield swc.predict_proba(X, y_proba=P)
     hybrid = hetcal.HybridCalibrator(["proximity"], n_estimators=20).fit(X, y, **fit)
@@ -88,7 +88,7 @@ def predictions(X, y, P, w):
 
 @pytest.mark.parametrize("tensor", [ByDLPack, ByArray])
 def test_tensors_give_what_arrays_give(data, tensor):
-    arrays = (data.X, data.y, data.y_proba, np.linspace(1, 2, N))
+    arrays = (data.X, data.y, data.y_proba, np.linspace(1, 2, N), np.log(data.y_proba))
     tensors = map(tensor, arrays)
     for one, other in zip(predictions(*arrays), predictions(*tensors), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -131,7 +131,8 @@ def test_all_else_stays_as_it_is(known):
 
 def test_torch(data):
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    arrays = (data.X.astype(np.float32), data.y, data.y_proba, np.ones(N))
+    P = data.y_proba
+    arrays = (data.X.astype(np.float32), data.y, P, np.ones(N), np.log(P))
     tensors = [torch.tensor(part, requires_grad=part.dtype.kind == "f") for part in arrays]
     for one, other in zip(predictions(*arrays), predictions(*tensors), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         correct_prior,
         learning_curve,
     )
-    from hetcal.heterogeneity import HiddenHeterogeneity
+    from hetcal.heterogeneity import HiddenHeterogeneity, heterogeneity_test
     from hetcal.metrics import evaluate
     from hetcal.monitor import SupportMonitor
     from hetcal.persistence import load, save
@@ -105,6 +105,7 @@ _HOME = {
     "from_confidence": "hetcal.calibration",
     "from_logprobs": "hetcal.calibration",
     "get_calibrator": "hetcal.calibration",
+    "heterogeneity_test": "hetcal.heterogeneity",
     "learning_curve": "hetcal.diagnosis",
     "list_calibrators": "hetcal.calibration",
     "load": "hetcal.persistence",
@@ -172,6 +173,7 @@ __all__ = [
     "from_confidence",
     "from_logprobs",
     "get_calibrator",
+    "heterogeneity_test",
     "learning_curve",
     "list_calibrators",
     "load",

@@ -160,7 +160,7 @@ def test_folders_that_hold_no_table_say_so(tmp_path):
     with pytest.raises(InputError, match="holds no Parquet file"):
         read_table(tmp_path)
     (tmp_path / "log.csv").write_text("a\n1\n")
-    with pytest.raises(InputError, match="'log.csv': of a folder.*Parquet files are read"):
+    with pytest.raises(InputError, match="'log.csv': a folder.*reads Parquet only"):
         read_table(tmp_path)
 
 

@@ -173,7 +173,7 @@ def find_files(table: str) -> tuple[list[Path], Path]:
     others = [file.name for file in files if file.suffix.lower() not in _ENDINGS]
     if others:
         raise InputError(
-            f"{listed(others, 3)}: of a folder, and by the dask engine, Parquet files are read "
+            f"{listed(others, 3)}: a folder, a pattern or the dask engine reads Parquet only "
             "(.parquet, .pq). Write the table as Parquet, or pass one file without --engine dask."
         )
     # Absolute, since workers are elsewhere, but not resolved: a linked file is a part of the folder
