@@ -74,9 +74,10 @@ template <class Sums>
 class BinnedGrower {
   public:
     BinnedGrower(const BinnedColumns &data, const Sums &sums, const DrawnUnits &units, const BinnedOptions &options)
-        : data_(data), sums_(sums), units_(units), options_(options), unit_times_(units.n_units), times_(data.n_items), codes_(data.n_items), moved_(data.n_items),
-          histogram_(256 * sums.size()), total_(sums.size()), left_(sums.size()), joined_(sums.size()),
-          missing_(sums.size()), elsewhere_(sums.size()), order_(data.n_features), picks_(data.n_features) {
+        : data_(data), sums_(sums), units_(units), options_(options), unit_times_(units.n_units), times_(data.n_items),
+          codes_(data.n_items), moved_(data.n_items), histogram_(256 * sums.size()), total_(sums.size()),
+          left_(sums.size()), missing_(sums.size()), elsewhere_(sums.size()), joined_(sums.size()),
+          order_(data.n_features), picks_(data.n_features) {
         for (std::size_t f = 0; f < order_.size(); ++f) order_[f] = static_cast<std::uint32_t>(f);
     }
 
