@@ -252,6 +252,22 @@ def test_compare_prints_and_writes(table, tmp_path, capsys):
     assert len(target.read_text(encoding="utf-8").splitlines()) == 1 + 3 * 4
 
 
+def test_large_weights_are_told_once_and_in_the_words_of_the_command(table, tmp_path, capsys):
+    weighted = tmp_path / "weighted.csv"
+    pd.read_csv(table).assign(amount=5000.0).to_csv(weighted, index=False)
+    roles = ("--label", "outcome", "--proba", "p_*", "--features", "x*", "--weight", "amount")
+    few = ("--methods", "temperature", "--no-baselines")
+    for command in (("compare", weighted, *roles, *few), ("diagnose", weighted, *roles)):
+        assert call(*command, "--jobs", "1") == 0
+        shown = capsys.readouterr()
+        told = " ".join((shown.out + shown.err).split())
+        assert told.count("sample_weight (--weight) is 5000 on average") == 1
+        assert "(for --weight: in the table)" in told
+        assert "WeightWarning" not in told
+        assert ".py:" not in told
+        assert ("X: the features" in told) == (command[0] == "diagnose")
+
+
 def test_compare_for_machines(table, capsys):
     code = call(
         *("compare", table, "--label", "outcome", "--proba", "p_*", "--features", "x*"),

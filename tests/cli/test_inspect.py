@@ -49,3 +49,14 @@ def test_files_from_python_and_files_of_others(call, tmp_path, capsys):
 def test_lines_in_a_pipe_end_with_their_text(call, folder, capsys):
     assert call("inspect", folder / "swc.hetcal") == 0
     assert [line for line in capsys.readouterr().out.splitlines() if line != line.rstrip()] == []
+
+
+def test_a_history_says_how_many_tables_it_counted(call, folder, tmp_path, capsys):
+    history = tmp_path / "watch.hetcal"
+    watched = ("monitor", folder / "swc.hetcal", folder / "loans.csv", "--history", history)
+    assert call(*watched, "--quiet") == 0
+    capsys.readouterr()
+    assert call("inspect", history) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "counted items of 1 table counted labels of 1 table" in shown
+    assert "counted_" not in shown

@@ -538,6 +538,16 @@ def test_weights_and_groups_follow_the_rows_that_are_kept():
     assert labelled.by["region"].tolist() == table["region"][kept].tolist()
 
 
+@pytest.mark.parametrize(("held", "told"), [(None, "nothing"), (-5.0, "-5"), ("inf", "inf")])
+def test_a_weight_that_is_none_is_told_with_its_column_and_row(held, told):
+    table = loans().assign(w=1.0).astype({"w": object})
+    table.loc[3, "outcome"] = None
+    table.loc[3, "w"] = "not known"  # left out, as the row is
+    table.loc[7, "w"] = held
+    with pytest.raises(InputError, match=rf"'w' \(weight\) holds {told} in row 8 \(counted from 1"):
+        read(table, weight="w")
+
+
 def test_a_new_level_of_any_column_is_noticed():
     table = loans().assign(colour=np.where(np.arange(N) % 2, "red", "blue"))
     roles = read(table).roles

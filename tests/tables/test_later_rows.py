@@ -36,6 +36,7 @@ def read(frame, folder, roles=ROLES, max_rows=20, **options):
         ("p", "many", "row 55"),
         ("p", -0.5, "in row 55"),
         ("w", "heavy", "row 55"),
+        ("w", -1.0, "holds -1 in row 55"),
         ("who", None, "is empty in row 55"),
         ("seen", "soon", "in row 55"),
     ],

@@ -5,6 +5,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from hetcal._exceptions import InputError
 from hetcal.batches.additions import Additions
 from hetcal.batches.model import LoadedModel
 from hetcal.metrics import brier_score
@@ -34,6 +35,16 @@ def test_weights_of_a_large_table_are_those_of_the_rows_that_count(tmp_path):
     p = known["p"]
     expected = brier_score(known["outcome"], p, sample_weight=known["w"], classes=["no", "yes"])
     assert overall(table, tmp_path, weight="w")["brier"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("held", [None, -5.0])
+def test_a_weight_that_is_none_is_refused_in_rows_that_are_not_drawn_too(tmp_path, held):
+    table = log()
+    for row in (0, 150, 299):  # the scores over all rows would be wrong without a word
+        spoilt = table.copy()
+        spoilt.loc[row, "w"] = held
+        with pytest.raises(InputError, match=rf"'w' \(weight\) .* row {row + 1} "):
+            overall(spoilt, tmp_path, weight="w")
 
 
 def test_percentages_of_a_large_table_are_divided(tmp_path):

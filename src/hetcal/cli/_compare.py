@@ -11,7 +11,7 @@ import typer
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, numbers_table, print_json, print_table, results
-from hetcal.cli._working import bar, tell, tell_line
+from hetcal.cli._working import bar, tell, tell_line, warnings_as_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,17 +71,18 @@ def compare(
         labelled = inputs.read(table, columns, reading, drawing, say)
         from hetcal.diagnosis import compare as run
 
-        comparison = run(
-            labelled.items,
-            methods=methods if methods == "all" else [m.strip() for m in methods.split(",")],
-            baselines=baselines,
-            cv=folds,
-            n_repeats=repeats,
-            keep_predictions=False,
-            random_state=drawing.seed,
-            n_jobs=jobs or inputs.n_cores(),
-            progress=lambda done, total, what: say(what, done / total),
-        )
+        with warnings_as_notes() as said:
+            comparison = run(
+                labelled.items,
+                methods=methods if methods == "all" else [m.strip() for m in methods.split(",")],
+                baselines=baselines,
+                cv=folds,
+                n_repeats=repeats,
+                keep_predictions=False,
+                random_state=drawing.seed,
+                n_jobs=jobs or inputs.n_cores(),
+                progress=lambda done, total, what: say(what, done / total),
+            )
     frame = comparison.frame()
     frame["items"], frame["rows_read"] = labelled.n_items, labelled.n_read
     if out is not None:
@@ -90,11 +91,13 @@ def compare(
     if json is not None:
         text = to_json.dumps(_records(frame), indent=2)
         if to_stdout:
+            for note in said:
+                tell(errors(), f"note: {note}", "yellow")
             print_json(text)
             return
         write_atomic(json, text)
     written = [str(path) for path in (out, json) if path is not None]
-    _show(comparison, labelled.notes, written, quiet=quiet)
+    _show(comparison, [*labelled.notes, *said], written, quiet=quiet)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -125,9 +128,10 @@ def _show(
     if quiet:
         return
     tested = f"{comparison.n_splits} splits" if comparison.n_splits else "each without its label"
+    named = any(" on " in name for name in comparison.methods)  # 'forest on [X, P]'
     console.print(
-        f"{comparison.n_items:,} items, {tested}. * within one standard error of the best. "
-        "X: the features, P: the model's probabilities.",
+        f"{comparison.n_items:,} items, {tested}. * within one standard error of the best."
+        + (" X: the features, P: the model's probabilities." if named else ""),
         style="dim",
     )
     for note in table_notes:

@@ -17,6 +17,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from hetcal._exceptions import HetcalWarning
 from hetcal._printable import printable, printable_json
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def print_lines(text: str) -> None:
 
 @contextlib.contextmanager
 def visible_warnings() -> Iterator[None]:
-    """Let warnings pass through the console too."""
+    """Let warnings pass through the console too; those of hetcal as notes, without a place."""
 
     def show(
         message: Warning | str,
@@ -104,6 +105,9 @@ def visible_warnings() -> Iterator[None]:
         file: Any = None,
         line: str | None = None,
     ) -> None:
+        if issubclass(category, HetcalWarning):  # the line of code is none of the user's
+            errors().print(cell(f"note: {message}"), style="yellow", soft_wrap=True)
+            return
         text = warnings.formatwarning(message, category, filename, lineno, line)
         errors().print(text, soft_wrap=True, end="")
 

@@ -12,7 +12,7 @@ from hetcal._exceptions import InputError
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, print_json, results
-from hetcal.cli._working import bar, tell_line
+from hetcal.cli._working import bar, tell_line, warnings_as_notes
 
 if TYPE_CHECKING:
     from hetcal.report.model import Report
@@ -97,20 +97,22 @@ def diagnose(
             _introduce(labelled)
         from hetcal.report import diagnose as run
 
-        report = run(
-            labelled.items,
-            by=_by(labelled),
-            time=labelled.time,
-            identifiers=labelled.other_columns,
-            costs=costs,
-            learning_curve=learning_curve,
-            name=inputs.stem_of(table),
-            worthwhile=worthwhile,
-            random_state=drawing.seed,
-            n_jobs=jobs or inputs.n_cores(),
-            progress=lambda done, total, what: say(what.capitalize(), done / total),
-            **new,
-        )
+        with warnings_as_notes() as said:
+            report = run(
+                labelled.items,
+                by=_by(labelled),
+                time=labelled.time,
+                identifiers=labelled.other_columns,
+                costs=costs,
+                learning_curve=learning_curve,
+                name=inputs.stem_of(table),
+                worthwhile=worthwhile,
+                random_state=drawing.seed,
+                n_jobs=jobs or inputs.n_cores(),
+                progress=lambda done, total, what: say(what.capitalize(), done / total),
+                **new,
+            )
+    missing = [text for text in said if text not in report.warnings]
     words: list[str] = []
     for option, value in {"--test": test, "--cost": cost}.items():
         words += [] if value is None else [option, value]
@@ -132,6 +134,7 @@ def diagnose(
         _with_places(report, labelled, new_rows),
         command=again(columns),
         verdict=replace(report.verdict, command=following, command_title=title),
+        warnings=[*report.warnings, *missing],
         notes=list(labelled.notes),
     )
     replaced = target.exists()

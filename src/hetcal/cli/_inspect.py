@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _SHOWN = 8
 _NAME_WIDTH = 30
 _TOLD = ("fit", "table", "refreshes", "items")
+_COUNTED = {"counted_rows": "items of", "counted_labels": "labels of"}
 
 
 def inspect(
@@ -99,6 +100,10 @@ def _lines(model: Path, facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for note in record.get("notes", []):
         yield "note", note
     own = {name: value for name, value in metadata.items() if name not in _TOLD}
+    for name, words in _COUNTED.items():  # digests of a monitor's latest tables
+        if isinstance(own.get(name), list):
+            n = len(own.pop(name))
+            yield "counted", f"{words} {n or 'no'} table{'s' if n > 1 else ''}"
     for name, value in own.items():
         yield str(name), value if isinstance(value, str) else json.dumps(value)
 

@@ -26,7 +26,8 @@ def exported_map(calibrator: Any, caller: str) -> GlobalCalibrator:
         raise TypeError(
             f"{caller} exports global maps, which look at the probabilities alone; {name} compares "
             "every item with the calibration items by its features. Serve it with hetcal.load or "
-            "hetcal apply, or export a global map, e.g. get_calibrator('global')."
+            "hetcal apply, or export a global map: get_calibrator('global'), hetcal fit --method "
+            "global."
         )
     return calibrator
 

@@ -41,8 +41,8 @@ from hetcal.tables.groups import group_names, refuse_no_group
 from hetcal.tables.kinds import (
     as_labels,
     as_levels,
-    as_numbers,
     as_table,
+    as_weights,
     first_infinite,
     kind_of,
     refuse_infinite_row,
@@ -202,7 +202,7 @@ def read_labelled(
         classes=order,
         roles=roles,
         groups=_groups(frame, group_columns, kept),
-        weight=as_numbers(frame[single["weight"]]) if "weight" in single else None,
+        weight=as_weights(whole[single["weight"]], kept) if "weight" in single else None,
         by={name: as_levels(frame[name]).to_numpy() for name in by_names},
         time=values_of(frame[single["time"]]) if "time" in single else None,
         rows=kept,

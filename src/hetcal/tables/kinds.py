@@ -80,6 +80,35 @@ def as_numbers(series: nw.Series, *, first_row: int = 1) -> NDArray[np.float64]:
     return parse_numbers(values_of(series), str(series.name), first_row=first_row)
 
 
+def as_weights(
+    series: nw.Series,
+    rows: NDArray[np.bool_] | NDArray[np.int64] | None = None,
+    *,
+    first_row: int = 1,
+) -> NDArray[np.float64]:
+    """Return the weights of some rows of a column; ``first_row`` is the number of its first row.
+
+    Raises
+    ------
+    InputError
+        Where one of them is missing, infinite or negative.
+    """
+    values = values_of(series)
+    places = np.arange(len(values))[slice(None) if rows is None else rows]
+    if values.dtype == object:  # what other rows hold does not matter
+        values = np.where(np.isin(np.arange(len(values)), places), values, None)
+    weight = parse_numbers(values, str(series.name), first_row=first_row)
+    bad = ~np.isfinite(weight[places]) | (weight[places] < 0)
+    if bad.any():
+        place = int(places[np.argmax(bad)])
+        held = "nothing" if np.isnan(weight[place]) else f"{weight[place]:g}"
+        raise InputError(
+            f"Column {str(series.name)!r} (weight) holds {held} in row {place + first_row} "
+            "(counted from 1). Write how much the row counts, a number from 0 (not at all) on."
+        )
+    return weight[places]
+
+
 def as_levels(series: nw.Series) -> pd.Series:
     """Return a column as text, None where nothing is known."""
     values = values_of(series).tolist()

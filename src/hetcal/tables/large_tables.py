@@ -32,8 +32,8 @@ from hetcal.tables.confidence import match_of_labels, right_or_wrong
 from hetcal.tables.groups import group_names, refuse_no_group
 from hetcal.tables.kinds import (
     as_labels,
-    as_numbers,
     as_table,
+    as_weights,
     first_infinite,
     refuse_infinite_row,
     values_of,
@@ -189,7 +189,7 @@ class _Stream:
             P = softmax(P, axis=1)
         weight = None
         if "weight" in self.single:
-            weight = as_numbers(frame[self.single["weight"]], first_row=first_row)[usable]
+            weight = as_weights(frame[self.single["weight"]], usable, first_row=first_row)
         self.scores.update(texts[usable].tolist(), P, weight)
         if len(self.scores.labels) > MOST_LABELS:
             self._match()  # says that this is no column of labels

@@ -16,7 +16,7 @@ from hetcal._exceptions import InputError
 from hetcal._validation import check_sample_weight
 from hetcal._validation.text import is_missing
 from hetcal.tables.groups import group_names, refuse_no_group
-from hetcal.tables.kinds import as_labels, as_numbers, as_table, values_of
+from hetcal.tables.kinds import as_labels, as_table, as_weights, values_of
 from hetcal.tables.reading import open_table, whole_table
 from hetcal.tables.roles import TableRoles
 from hetcal.tables.selection import listed
@@ -143,8 +143,8 @@ def read_later(
         _note_absent(notes, known, "time")
         usable &= known
     if roles.weight is not None:
-        numbers = as_numbers(frame[roles.weight], first_row=first_row)
-        weight = check_sample_weight(numbers, frame.shape[0])
+        weight = as_weights(frame[roles.weight], first_row=first_row)
+        weight = check_sample_weight(weight, frame.shape[0])
         usable &= ~(weight == 0)  # as if it were not there
     rows = np.flatnonzero(usable)
     if len(rows) == 0:

@@ -160,20 +160,29 @@ def find_files(table: str) -> tuple[list[Path], Path]:
     if path.is_dir():
         files = [file for file in path.rglob("*") if _is_part(file, path)]
         _refuse_links(path)
-        nothing = f"The folder {table} holds no Parquet file."
+        nothing = f"The folder {table} holds no Parquet file. Pass a file, or a folder of them."
         root = path
     elif path.exists():
         files, root, nothing = [path], path.parent, ""
     else:
         found = glob.glob(table, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute one
         files = [Path(name) for name in found if Path(name).is_file()]
-        root, nothing = _before_pattern(table), f"There is no file or folder {table}."
+        root = _before_pattern(table)
+        nothing = (
+            f"There is no file or folder {table}. Pass a Parquet file, a folder of them, or a "
+            "pattern."
+        )
     if not files:
-        raise InputError(f"{nothing} Pass a Parquet file, a folder of them, or a pattern.")
+        raise InputError(nothing)
     others = [file.name for file in files if file.suffix.lower() not in _ENDINGS]
+    if others and path.is_dir():
+        raise InputError(
+            f"{listed(others, 3)}: a folder is read as Parquet only (.parquet, .pq). Move other "
+            "files elsewhere, or pass one file."
+        )
     if others:
         raise InputError(
-            f"{listed(others, 3)}: a folder, a pattern or the dask engine reads Parquet only "
+            f"{listed(others, 3)}: a pattern or the dask engine reads Parquet only "
             "(.parquet, .pq). Write the table as Parquet, or pass one file without --engine dask."
         )
     # Absolute, since workers are elsewhere, but not resolved: a linked file is a part of the folder
