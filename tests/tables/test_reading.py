@@ -520,3 +520,8 @@ def test_an_arrow_file_that_points_outside_itself_is_refused(tmp_path, column, o
         writer.write_table(table)
     with pytest.raises(InputError, match=r"crafted\.arrow cannot be read"):
         read_table(path)
+
+
+def test_a_calibrator_is_no_table():
+    with pytest.raises(InputError, match=r"loans\.hetcal is a file that hetcal has written"):
+        table_format("loans.hetcal")

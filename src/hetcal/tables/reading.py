@@ -103,6 +103,10 @@ def table_format(path: str | Path, format: str | None = None, *, option: str = "
             f"{path} is a spreadsheet, which is not read. Save the sheet as CSV (UTF-8), or in "
             "Python: pandas.read_excel(...).to_csv('table.csv', index=False)."
         )
+    if found is None and Path(path).suffix.lower() == ".hetcal":
+        raise InputError(
+            f"{path} is a file that hetcal has written, no table. Pass the table of rows here."
+        )
     if found is None and Path(path).is_dir():
         return "parquet"
     if found is None:
