@@ -88,3 +88,11 @@ def test_equal_losses_and_single_units():
     assert interval_of_mean(np.full(9, 0.3)) == pytest.approx((0.3, 0.3))
     assert np.isnan(interval_of_mean(np.array([0.2]))).all()
     assert np.isnan(interval_of_mean(np.array([0.2, 0.4]), units=np.array([0, 0]))).all()
+
+
+@pytest.mark.parametrize("heavy", [1e5, 1e6, 1e9, 1e16, 1e300])
+@pytest.mark.parametrize("in_groups", [False, True])
+def test_one_unit_with_nearly_all_the_weight_has_no_interval(heavy, in_groups):
+    losses = np.random.default_rng(0).random(40)
+    units = np.arange(40) // 2 if in_groups else None
+    assert np.isnan(interval_of_mean(losses, np.r_[heavy, np.ones(39)], units)).all()

@@ -25,6 +25,8 @@ from scipy.special import stdtrit
 
 from hetcal._typing import Matrix, Vector
 
+_NEARLY_ALL = 0.999
+
 
 def mean_and_error(
     losses: Matrix, weight: Matrix | None = None, units: NDArray[np.int64] | None = None
@@ -90,7 +92,7 @@ def interval_of_mean(
     Returns
     -------
     low, high : ndarray of shape (...)
-        NaN where there is one item, or one group.
+        NaN where there is one item, or one group, or one that has nearly all the weight.
 
     Examples
     --------
@@ -118,7 +120,8 @@ def _interval(
     units = (
         np.arange(len(losses)) if units is None else np.unique(units[kept], return_inverse=True)[1]
     )
-    if units.max() == 0:
+    # Beside a unit with nearly all the weight the others do not show how far it may be off.
+    if units.max() == 0 or np.bincount(units, share).max() > _NEARLY_ALL:
         return np.nan, np.nan
     mean = float(losses @ share)
     deviation = losses - mean
