@@ -36,6 +36,17 @@ def test_weight_two_is_two_items_of_likelihood():
     assert gains[0] == pytest.approx(gains[1])
 
 
+def test_a_few_heavy_items_are_not_many():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.2, 0.8, 150)
+    y, P = (rng.random(150) < p).astype(int), np.column_stack([1 - p, p])
+    weight = np.r_[np.full(5, 100.5), np.full(145, 0.1)]
+    Q = P.copy()
+    Q[:5] = np.eye(2)[y[:5]] * 0.4 + 0.3  # suits the heavy items
+    named = {"y_proba": P, "sample_weight": weight, "caller": "test"}
+    assert trust(Q, CalibrationSet.check(None, y, **named), 1.0) < 0.5
+
+
 def test_what_is_worse_is_trusted_less_than_what_is_the_same():
     rng = np.random.default_rng(0)
     P, Q = rng.dirichlet(np.ones(2), (2, 100))

@@ -72,6 +72,21 @@ def test_numbers_beyond_float32():
     np.testing.assert_allclose(distance, expected[0], rtol=1e-7)
 
 
+@needs_core
+@pytest.mark.parametrize("scale", [1e-18, 1e-20, 1e-22, 1e-30, 1e-60])
+def test_numbers_whose_products_vanish_in_float32(scale):
+    rng = np.random.default_rng(0)
+    items = rng.normal(size=(60, 41)) * scale
+    items[::7] *= 1e20  # beside large ones
+    distance, index = nearest_items(items, None, 5)
+    expected = by_loop(items, items, 5, np.arange(60))
+    np.testing.assert_array_equal(index, expected[1])
+    np.testing.assert_allclose(distance, expected[0], rtol=1e-12, atol=0)
+    rows = rng.normal(size=(9, 41)) * scale
+    distance, index = nearest_items(items, rows, 5)
+    np.testing.assert_array_equal(index, by_loop(items, rows, 5, None)[1])
+
+
 @core
 def test_what_cannot_be_is_refused(name):
     items = np.zeros((3, 2))

@@ -88,3 +88,27 @@ def test_equal_losses_and_single_units():
     assert interval_of_mean(np.full(9, 0.3)) == pytest.approx((0.3, 0.3))
     assert np.isnan(interval_of_mean(np.array([0.2]))).all()
     assert np.isnan(interval_of_mean(np.array([0.2, 0.4]), units=np.array([0, 0]))).all()
+
+
+@pytest.mark.parametrize("heavy", [1e5, 1e6, 1e9, 1e16, 1e300])
+@pytest.mark.parametrize("in_groups", [False, True])
+def test_one_unit_with_nearly_all_the_weight_has_no_interval(heavy, in_groups):
+    losses = np.random.default_rng(0).random(40)
+    units = np.arange(40) // 2 if in_groups else None
+    assert np.isnan(interval_of_mean(losses, np.r_[heavy, np.ones(39)], units)).all()
+
+
+@pytest.mark.parametrize("right", [0.0, 1.0])
+def test_an_accuracy_without_exception_is_not_certain(right):
+    found = interval_of_mean(np.full(200, right), metric="accuracy")
+    np.testing.assert_allclose(found, wilson(right, 200), atol=0.001)
+    pairs = interval_of_mean(np.full(200, right), units=np.arange(200) // 2, metric="accuracy")
+    np.testing.assert_allclose(pairs, wilson(right, 100), atol=0.001)
+
+
+@pytest.mark.parametrize(("metric", "most"), [("accuracy", 1.0), ("brier", 9.0), ("log_loss", 9.0)])
+def test_no_interval_reaches_beyond_what_a_metric_can_be(metric, most):
+    low, high = interval_of_mean(np.array([0.0, 1.0]), metric=metric)
+    assert low == 0.0
+    assert 0.5 < high <= most
+    assert interval_of_mean(np.array([0.0, 1.0]))[0] < 0  # a difference may be negative

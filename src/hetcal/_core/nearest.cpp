@@ -164,7 +164,8 @@ class NearestSearch {
     // rows: none, to compare the items with each other. `error` times the sum of both squared lengths bounds the error of
     // the distance that a product gives.
     NearestSearch(MatrixIn<double> items, std::optional<MatrixIn<double>> rows, std::int64_t k, double error)
-        : items_(items), rows_(rows ? *rows : items), among_items_(!rows), n_columns_(items.shape(1)), error_(error) {
+        : items_(items), rows_(rows ? *rows : items), among_items_(!rows), n_columns_(items.shape(1)), error_(error),
+          vanishing_(static_cast<double>(n_columns_) * 4.0 * std::numeric_limits<float>::min()) {
         check_.aligned(items_, "items");
         check_.aligned(rows_, "rows");
         check_.shape(rows_, "rows", {rows_.shape(0), n_columns_});
@@ -224,7 +225,7 @@ class NearestSearch {
             const double *row = rows.data() + i * n_columns_;
             double sum = 0.0;
             for (std::size_t j = 0; j < n_columns_; ++j) sum += row[j] * row[j];
-            low[i] = static_cast<float>(sum * (1.0 - error_));
+            low[i] = static_cast<float>(sum * (1.0 - error_) - vanishing_);
         }
         check_.values(low.data(), low.size(), "squared lengths", "be finite", [](float x) { return std::isfinite(x); });
         return low;
@@ -248,7 +249,8 @@ class NearestSearch {
                     any |= static_cast<unsigned>(own + low[i] - 2.0f * product[i] <= mine);
             for (std::size_t i = j; any != 0 && i < end; ++i) {
                 const float bound = own + low[i] - 2.0f * product[i];
-                const float high = bound + static_cast<float>(3.0 * error_) * (own + low[i]);
+                const float high = bound + static_cast<float>(3.0 * error_) * (own + low[i]) +
+                                   static_cast<float>(8.0 * vanishing_);
                 offer(row, {bound, high, static_cast<std::uint32_t>(first + i)});
                 if (among_items_) offer(first + i, {bound, high, static_cast<std::uint32_t>(row)});
             }
@@ -294,6 +296,7 @@ class NearestSearch {
     bool among_items_;
     std::size_t n_columns_, k_ = 0;
     double error_;
+    double vanishing_;  // by how much products of small values may be wrong because float32 takes them for 0
     std::vector<float> item_low_, row_low_;  // squared lengths, less what a product may be wrong by
     std::vector<float> most_, highs_;        // of each row: no item beyond is among the nearest
     std::vector<std::vector<Candidate>> found_;

@@ -93,7 +93,7 @@ def _from_losses(out: Predictions, names: list[str], metric: str) -> _Sample:
     difference_errors = [
         gain_and_error(loss, losses[best], weight, units, **kind)[1] for loss in losses
     ]
-    ends = interval_of_mean(losses, weight, units)
+    ends = interval_of_mean(losses, weight, units, metric=metric)
     return _Sample(values, errors, *ends, np.array(difference_errors))
 
 

@@ -279,7 +279,7 @@ class _Evaluated:
         kind, own, drawn = _KINDS[metric], self.own[metric], self.drawn[metric]
         if kind is None:
             mean = self.statistics.means[metric]
-            return interval_of_loss(own[0, 0], mean.losses, mean.items, drawn, confidence)
+            return interval_of_loss(own[0, 0], mean.losses, mean.items, drawn, confidence, metric)
         return kind.interval(own, drawn, confidence)
 
     def difference(self, baseline: _Evaluated, metric: str, confidence: float) -> Interval:

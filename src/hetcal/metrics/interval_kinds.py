@@ -20,7 +20,12 @@ Pair = tuple[Matrix, Matrix]  # of a method, and of the one that it is compared 
 
 
 def interval_of_loss(
-    value: float, losses: Vector, items: CalibrationSet, drawn: Matrix, confidence: float
+    value: float,
+    losses: Vector,
+    items: CalibrationSet,
+    drawn: Matrix,
+    confidence: float,
+    metric: str | None = None,
 ) -> Interval:
     """Return a mean over items, or a mean difference of two losses, with its interval.
 
@@ -28,7 +33,9 @@ def interval_of_loss(
     """
     if drawn.shape[1] == 0:
         return Interval(value, np.nan, np.nan)
-    ends = interval_of_mean(losses, items.weight, items.groups, confidence=confidence)
+    ends = interval_of_mean(
+        losses, items.weight, items.groups, confidence=confidence, metric=metric
+    )
     return Interval(value, *map(float, ends))
 
 

@@ -25,6 +25,13 @@ from scipy.special import stdtrit
 
 from hetcal._typing import Matrix, Vector
 
+_NEARLY_ALL = 0.999
+# What means of losses that are never below 0 can be at most.
+_LARGEST = {
+    "accuracy": 1.0,
+    **dict.fromkeys(("brier", "brier_score", "log_loss"), np.inf),
+}
+
 
 def mean_and_error(
     losses: Matrix, weight: Matrix | None = None, units: NDArray[np.int64] | None = None
@@ -77,6 +84,7 @@ def interval_of_mean(
     units: NDArray[np.int64] | None = None,
     *,
     confidence: float = 0.95,
+    metric: str | None = None,
 ) -> tuple[Matrix, Matrix]:
     """Return both ends of an interval of the mean over the law, for each row of losses.
 
@@ -86,11 +94,15 @@ def interval_of_mean(
     weight, units
         As in :func:`mean_and_error`.
     confidence : float, default=0.95
+    metric : str, optional
+        What the losses are. No interval of an accuracy, a Brier score or a log loss reaches beyond
+        what these can be; and an accuracy of 1 (or 0) has Wilson's interval, though no item shows
+        how far it may be off.
 
     Returns
     -------
     low, high : ndarray of shape (...)
-        NaN where there is one item, or one group.
+        NaN where there is one item, or one group, or one that has nearly all the weight.
 
     Examples
     --------
@@ -103,29 +115,40 @@ def interval_of_mean(
     """
     losses = np.asarray(losses, dtype=np.float64)
     each = [
-        _interval(row, _shares(row.shape[0], weight), units, confidence)
+        _interval(row, _shares(row.shape[0], weight), units, confidence, metric == "accuracy")
         for row in losses.reshape(-1, losses.shape[-1])
     ]
     low, high = np.array(each).T.reshape(2, *losses.shape[:-1])
+    if metric in _LARGEST:
+        low, high = np.maximum(low, 0.0), np.minimum(high, _LARGEST[metric])
     return low[()], high[()]
 
 
 def _interval(
-    losses: Vector, share: Vector, units: NDArray[np.int64] | None, confidence: float
+    losses: Vector,
+    share: Vector,
+    units: NDArray[np.int64] | None,
+    confidence: float,
+    counts: bool = False,
 ) -> tuple[float, float]:
     kept = share > 0
     losses, share = losses[kept], share[kept]
     units = (
         np.arange(len(losses)) if units is None else np.unique(units[kept], return_inverse=True)[1]
     )
-    if units.max() == 0:
+    # Beside a unit with nearly all the weight the others do not show how far it may be off.
+    if units.max() == 0 or np.bincount(units, share).max() > _NEARLY_ALL:
         return np.nan, np.nan
     mean = float(losses @ share)
     deviation = losses - mean
     spread = float(share @ deviation**2) ** 0.5
-    if spread <= 1e-12 * abs(mean):
-        return mean, mean
     n_items = effective_items(losses, share, units)
+    if spread <= 1e-12 * abs(mean):
+        if not counts:
+            return mean, mean
+        beyond = float(stdtrit(float(units.max()), (1 + confidence) / 2)) ** 2
+        beyond /= n_items + beyond
+        return (mean - beyond, mean) if mean > 0.5 else (mean, mean + beyond)
     residual: Vector = np.bincount(units, share * deviation).astype(np.float64)
     error, freedom = _error_of_units(residual, share, units, n_items)
     quantile = float(stdtrit(max(freedom, 1.0), (1 + confidence) / 2))

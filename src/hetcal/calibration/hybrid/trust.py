@@ -61,11 +61,23 @@ def _brier_evidence(final: Matrix, items: CalibrationSet) -> float:
     """Return the log-likelihood ratio of a gain in Brier score as seen, and none, if normal."""
     gain = brier_losses(items.proba, items.codes) - brier_losses(final, items.codes)
     mean, error = mean_and_error(gain, items.counts, items.groups)
-    return float(np.sign(mean) * (mean / error) ** 2 / 2) if error > 0 else 0.0
+    if not error > 0:
+        return 0.0
+    # The error of a few heavy items seems small: their mean is close to each of them.
+    return float(np.sign(mean) * min((mean / error) ** 2, _independent(items)) / 2)
 
 
 def _independent(items: CalibrationSet) -> float:
-    """Return how many items there are, or groups."""
-    if items.groups is None:
-        return float(items.counts.sum())
-    return float(np.unique(items.groups).shape[0])
+    """Return how many items there are, or groups.
+
+    Whole numbers are taken for copies of an item. Other weights are merely relative, and many
+    items of which a few have most of the weight are worth little more than these few.
+    """
+    count = items.counts
+    units = float(count.sum())
+    worth = 1.0
+    if (count % 1 != 0).any():
+        worth = units**2 / (float(count @ count) * np.count_nonzero(count))
+    if items.groups is not None:
+        units = float(np.unique(items.groups).shape[0])
+    return max(units * worth, 1.0)
