@@ -104,8 +104,8 @@ _GROUPS = [
     _bug(
         "groups: intervals of losses in comparisons",
         "_from_losses",
-        "interval_of_mean(losses, weight, units)",
-        "interval_of_mean(losses, weight)",
+        "interval_of_mean(losses, weight, units, metric=metric)",
+        "interval_of_mean(losses, weight, metric=metric)",
         "test_errors_of_comparisons",
     ),
     _bug(
