@@ -1455,8 +1455,8 @@ _OPTIONS = [
     _bug(
         "stream: weights of unusable rows",
         "add",
-        "first_row=first_row)[usable]",
-        "first_row=first_row)[: usable.sum()]",
+        'as_weights(frame[self.single["weight"]], usable, first_row=first_row)',
+        'as_weights(frame[self.single["weight"]], np.arange(usable.sum()), first_row=first_row)',
         "test_weights_of_a_large_table_are_those_of_the_rows_that_count",
     ),
     _bug(
