@@ -96,7 +96,8 @@ def as_weights(
     values = values_of(series)
     places = np.arange(len(values))[slice(None) if rows is None else rows]
     if values.dtype == object:  # what other rows hold does not matter
-        values = np.where(np.isin(np.arange(len(values)), places), values, None)
+        known, values = values, np.full(len(values), None)
+        values[places] = known[places]
     weight = parse_numbers(values, str(series.name), first_row=first_row)
     bad = ~np.isfinite(weight[places]) | (weight[places] < 0)
     if bad.any():
