@@ -56,6 +56,7 @@ def test_the_rows_are_those_of_one_process(call, client, place, tmp_path, capsys
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.processes
 def test_processes_of_its_own(place, tmp_path):
     """As a person calls it: a command that starts its workers and ends them."""
     out = tmp_path / "out"

@@ -33,6 +33,7 @@ def assert_all_rows_once(folder, place):
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.processes
 def test_a_worker_killed_while_it_writes_a_part(client, place, tmp_path, monkeypatch):
     """Workers are killed with half of a part on disk."""
     marks = tmp_path / "marks"
@@ -56,6 +57,7 @@ def test_a_worker_killed_while_it_writes_a_part(client, place, tmp_path, monkeyp
     assert_all_rows_once(out, place)
 
 
+@pytest.mark.processes
 def test_all_workers_killed_at_once(client, place, tmp_path):
     """Nobody has the model any more but the scheduler."""
     victims = []
@@ -137,6 +139,7 @@ def far_cluster(tmp_path):
             process.wait(timeout=PATIENCE)
 
 
+@pytest.mark.processes
 def test_a_scheduler_that_dies(far_cluster, place, tmp_path, monkeypatch):
     address, scheduler = far_cluster
     parts, first, dead = tmp_path / "parts", tmp_path / "first", tmp_path / "dead"

@@ -81,6 +81,7 @@ def in_a_new_process(code, **environment):
     )
 
 
+@pytest.mark.processes
 def test_a_forked_process_gives_the_same_results():
     done = in_a_new_process(SCRIPT, OMP_NUM_THREADS="2")
     meaning = {0: "same", 3: "predicts otherwise", 4: "fits otherwise", -14: "waits for ever"}
@@ -123,6 +124,7 @@ print(code)
 """
 
 
+@pytest.mark.processes
 def test_a_forked_process_does_not_wait_for_the_locks_of_threads_that_it_does_not_have():
     done = in_a_new_process(LOCKED)
     assert done.returncode == 0, done.stderr

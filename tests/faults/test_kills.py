@@ -23,18 +23,17 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="Unix signals")
 KILL, TERM, INT = "SIGKILL", "SIGTERM", "SIGINT"
 ENDED_BY = {KILL: -9, TERM: 143, INT: 130}
 COMMANDS = ("fit", "apply-csv", "apply-parquet", "compare-csv", "monitor", "paper-table")
-EVERYDAY = [
-    *((name, KILL, "before the name") for name in COMMANDS),
-    *((name, KILL, moment) for name in ("fit", "monitor") for moment in processes.MOMENTS),
-    *((name, TERM, "before the name") for name in ("fit", "apply-csv", "paper-table")),
-    *((name, INT, "first bytes") for name in ("apply-parquet", "compare-csv", "monitor")),
-    ("paper-export", KILL, "first bytes"),
-]
 CASES = {
-    *EVERYDAY,
     *((name, KILL, moment) for name in COMMANDS for moment in processes.MOMENTS),
     *((name, TERM, "before the name") for name in COMMANDS),
     *((name, INT, "first bytes") for name in COMMANDS),
+    ("paper-export", KILL, "first bytes"),
+}
+EVERYDAY = {
+    ("fit", KILL, "before the name"),
+    ("monitor", KILL, "first bytes"),
+    ("apply-csv", TERM, "before the name"),
+    ("compare-csv", INT, "first bytes"),
 }
 
 
@@ -59,7 +58,7 @@ def content(path: Path) -> bytes | None:
 @pytest.mark.parametrize(
     ("name", "sign", "moment"),
     [
-        pytest.param(*case, marks=() if case in EVERYDAY else pytest.mark.slow)
+        pytest.param(*case, marks=() if case in EVERYDAY else pytest.mark.processes)
         for case in sorted(CASES)
     ],
 )

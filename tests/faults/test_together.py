@@ -20,6 +20,7 @@ from hetcal.persistence.locks import locked
 N_PROCESSES, N_UPDATES, N_ROWS = 5, 3, 60
 
 
+@pytest.mark.processes
 def test_no_update_of_a_history_is_lost(made, tmp_path, started):
     history = tmp_path / "watch.hetcal"
     given = (str(made / "swc.hetcal"), str(made / "new.csv"), str(history), N_UPDATES)
@@ -81,6 +82,7 @@ def test_the_command_says_that_it_had_to_wait(made, tmp_path, started, capsys):
     assert not path.exists()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["apply-csv", "apply-parquet", "fit"])
 def test_the_same_output_is_that_of_one_of_them(name, made, tmp_path, started):
     arguments, file = commands(made, tmp_path)[name]
