@@ -17,10 +17,9 @@ from hetcal._exceptions import FileWriteError, InputError
 from hetcal.persistence import locks
 from hetcal.persistence.locks import locked
 
-N_PROCESSES, N_UPDATES, N_ROWS = 5, 3, 60
+N_PROCESSES, N_UPDATES, N_ROWS = 3, 3, 60
 
 
-@pytest.mark.processes
 def test_no_update_of_a_history_is_lost(made, tmp_path, started):
     history = tmp_path / "watch.hetcal"
     given = (str(made / "swc.hetcal"), str(made / "new.csv"), str(history), N_UPDATES)
