@@ -286,3 +286,16 @@ def test_native_equals_pure_on_any_leaves(seed, n_cal, n_leaves, n_trees, power,
     np.testing.assert_array_equal(S, T)
     np.testing.assert_array_equal(near[0], close[0])
     np.testing.assert_array_equal(near[1], close[1])
+
+
+@pytest.mark.parametrize("n_items", [65_536, 65_537])
+def test_items_beyond_sixteen_bits(core, n_items):
+    rng = np.random.default_rng(0)
+    leaves = np.column_stack([rng.permutation(n_items) % 5000 + 5000 * t for t in range(4)])
+    index = fk.build_index(20_000, leaves.astype(np.int32))
+    rows = np.r_[leaves[[0, 1, n_items - 1]], [[-1, 5001, -1, 19_999]]].astype(np.int32)
+    y = (np.arange(n_items) % 3).astype(np.int32)
+    S = (rows[:, None] == leaves).sum(axis=2) / np.maximum((rows >= 0).sum(axis=1), 1)[:, None]
+    result = fk.neighbour_vote(index, fk.queries_from_leaves(rows), y, 3, power=2.0)
+    np.testing.assert_allclose(result.votes, S**2 @ np.eye(3)[y], rtol=1e-12)
+    np.testing.assert_allclose(result.support, S.sum(axis=1), rtol=1e-12)

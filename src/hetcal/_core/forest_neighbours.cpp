@@ -8,291 +8,21 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include <nanobind/stl/optional.h>
 
 #include "bits.hpp"
-#include "forest_bitcount.hpp"
-#include "forest_index.hpp"
+#include "leaf_index.hpp"
+#include "leaf_lists.hpp"
 #include "parallel.hpp"
-#include "prefetch.hpp"
+#include "shared_leaves.hpp"
 
 namespace hetcal {
 namespace {
 
 using Item = std::int32_t;
-constexpr std::size_t kItemsPerBlock = 64 * kWordsPerBlock;
-
-std::size_t block_count(std::size_t n_items) { return (n_items + kItemsPerBlock - 1) / kItemsPerBlock; }
-
-// The items of every leaf, as lists and, where they are many, as bit sets. What counting relies on is proven when the
-// index is made and cannot be changed afterwards: items exist, and lie in a leaf once.
-class LeafIndex {
-  public:
-    LeafIndex(VectorIn<std::int64_t> starts, VectorIn<std::int32_t> listed, std::int64_t n_items,
-              std::optional<VectorIn<double>> trees)
-        : n_items(check_.count(n_items, "n_items")) {
-        check_.aligned(starts, "indptr");
-        check_.aligned(listed, "items");
-        check_.starts(starts.data(), starts.shape(0), "indptr", listed.shape(0));
-        check_.length(starts.shape(0) - 1, "leaves", 0);
-        check_.indices(listed.data(), listed.shape(0), "items", this->n_items);
-        for (std::size_t l = 0; l + 1 < starts.shape(0); ++l)
-            for (std::int64_t e = starts(l) + 1; e < starts(l + 1); ++e)
-                if (listed.data()[e - 1] >= listed.data()[e])
-                    check_.refuse("items", "rise in every leaf", "an item that comes late or twice");
-        if (trees) set_trees(*trees);
-        nb::gil_scoped_release release;
-        lists = {{starts.data(), starts.data() + starts.shape(0)}, {listed.data(), listed.data() + listed.shape(0)}};
-        fill_bit_sets();
-    }
-
-    // leaves: n_items x n_trees, -1 where an item does not count in a tree.
-    static LeafIndex *from_leaves(MatrixIn<std::int32_t> leaves, std::int64_t n_leaves,
-                                  std::optional<VectorIn<double>> trees) {
-        auto index = std::make_unique<LeafIndex>();
-        index->n_items = leaves.shape(0);
-        if (trees) index->set_trees(*trees);
-        nb::gil_scoped_release release;
-        index->lists = invert_leaves(index->check_, leaves, index->check_.count(n_leaves, "n_leaves"));
-        index->fill_bit_sets();
-        return index.release();
-    }
-
-    LeafIndex() = default;
-
-    std::size_t n_leaves() const { return lists.indptr.size() - 1; }
-
-    InvertedLeaves lists;
-    std::size_t n_items = 0;
-    std::vector<double> n_trees;        // one per item: the denominator of its similarities; or empty
-    std::vector<std::int32_t> big;      // the leaves that are bit sets too
-    std::vector<std::uint64_t> bits;    // a row of bits for each of them
-
-    // Whether a leaf of so many items is a bit set too.
-    bool is_big(std::size_t size) const {
-        const std::size_t share = n_items <= 16384 ? 256 : 64;  // a bit set of a large index must be worth its memory
-        return size > 0 && size * share >= n_items;
-    }
-
-    const std::uint64_t *bits_of(std::int32_t leaf) const {
-        const auto row = std::lower_bound(big.begin(), big.end(), leaf) - big.begin();
-        return bits.data() + static_cast<std::size_t>(row) * words();
-    }
-
-  private:
-    void set_trees(const VectorIn<double> &trees) {
-        check_.shape(trees, "n_trees", {n_items});
-        check_.values(trees.data(), n_items, "n_trees", "be 0 or more", [](double n) { return n >= 0; });
-        n_trees.assign(trees.data(), trees.data() + n_items);
-    }
-
-    std::size_t words() const { return block_count(n_items) * kWordsPerBlock; }
-
-    void fill_bit_sets() {
-        for (std::size_t l = 0; l < n_leaves(); ++l)
-            if (is_big(static_cast<std::size_t>(lists.indptr[l + 1] - lists.indptr[l])))
-                big.push_back(static_cast<std::int32_t>(l));
-        bits.assign(check_.product(big.size(), words(), "the bit sets"), 0);
-        std::uint64_t *row = bits.data();
-        for (const std::int32_t leaf : big) {
-            const std::size_t l = static_cast<std::size_t>(leaf);
-            for (std::int64_t e = lists.indptr[l]; e < lists.indptr[l + 1]; ++e) {
-                const std::size_t item = static_cast<std::size_t>(lists.items[static_cast<std::size_t>(e)]);
-                row[item >> 6] |= std::uint64_t(1) << (item & 63);
-            }
-            row += words();
-        }
-    }
-
-    static constexpr Checks check_{"LeafIndex"};
-};
-
-// The rows of a call, and the index that they are compared with.
-struct Rows {
-    Rows(const Checks &check, const LeafIndex &index, const MatrixIn<std::int32_t> &leaves,
-         const VectorIn<double> &denominator, const std::optional<VectorIn<std::int32_t>> &left_out,
-         const std::optional<VectorIn<std::int32_t>> &groups)
-        : index(index), leaves(leaves.data()), n_rows(leaves.shape(0)), n_trees(leaves.shape(1)),
-          denominator(denominator.data()), left_out(left_out ? left_out->data() : nullptr) {
-        check.aligned(leaves, "leaves");
-        check.length(n_trees, "trees", 0);
-        check.indices(leaves.data(), leaves.size(), "leaves", index.n_leaves(), true);
-        check.shape(denominator, "n_trees", {n_rows});
-        check.values(denominator.data(), n_rows, "n_trees", "be more than 0", [](double n) { return n > 0; });
-        if (!left_out) return;
-        check.shape(*left_out, "left_out", {n_rows});
-        check.indices(left_out->data(), n_rows, "left_out", index.n_items, true);
-        if (!groups) return;
-        check.shape(*groups, "groups", {index.n_items});
-        check.indices(groups->data(), index.n_items, "groups", index.n_items);
-        list_members(groups->data());
-    }
-
-    const LeafIndex &index;
-    const std::int32_t *leaves;  // n_rows x n_trees, negative: this tree does not count for the row
-    std::size_t n_rows, n_trees;
-    const double *denominator;     // one per row
-    const std::int32_t *left_out;  // the item, or group of items, that each row must not see (negative: none), or null
-
-    // Calls visit(item) for every item that a row must not see.
-    template <class Visit>
-    void each_left_out(std::size_t row, Visit visit) const {
-        if (left_out == nullptr || left_out[row] < 0) return;
-        const std::size_t number = static_cast<std::size_t>(left_out[row]);
-        if (group_start_.empty()) return visit(number);
-        for (std::size_t m = group_start_[number]; m < group_start_[number + 1]; ++m) visit(members_[m]);
-    }
-
-    double denominator_of(std::size_t row, std::size_t item) const {
-        return index.n_trees.empty() ? denominator[row] : index.n_trees[item];
-    }
-
-  private:
-    void list_members(const std::int32_t *group) {
-        group_start_.assign(index.n_items + 2, 0);  // one ahead, so that filling moves each start to its place
-        members_.resize(index.n_items);
-        for (std::size_t i = 0; i < index.n_items; ++i) ++group_start_[static_cast<std::size_t>(group[i]) + 2];
-        for (std::size_t g = 2; g < group_start_.size(); ++g) group_start_[g] += group_start_[g - 1];
-        for (std::size_t i = 0; i < index.n_items; ++i)
-            members_[group_start_[static_cast<std::size_t>(group[i]) + 1]++] = i;
-    }
-
-    std::vector<std::size_t> group_start_, members_;  // the items of each group; empty where items stand alone
-};
-
-constexpr std::size_t kAhead = 16;  // trees between asking for what is known of a leaf and looking at it
-
-// How many leaves one row shares with each item, in a Count that holds the number of trees.
-template <class Count>
-class SharedLeaves {
-  public:
-    explicit SharedLeaves(const Rows &rows)
-        : rows_(rows), n_blocks_(block_count(rows.index.n_items)), counts_(n_blocks_ * kItemsPerBlock),
-          planes_(n_blocks_ * kPlanes * kWordsPerBlock), empty_(n_blocks_ * kWordsPerBlock, 0),
-          gathered_(kGathered + kChunk) {
-        if (sizeof(Count) > 1) partial_.resize(counts_.size());
-    }
-
-    const Count *load(std::size_t r) {
-        find_leaves(r);
-        load([](std::size_t, std::size_t) {});
-        for (std::size_t first = 0; first < sets_.size(); first += kMostSets) count_sets(first);
-        rows_.each_left_out(r, [&](std::size_t item) { counts_[item] = 0; });
-        return counts();
-    }
-
-    // Whether lists of items are all there is to count for row r; then `load` without it may follow.
-    bool only_lists(std::size_t r) {
-        if (rows_.left_out != nullptr) return false;
-        find_leaves(r);
-        return sets_.empty();
-    }
-
-    // Counts the lists, and calls reached(item, count) for every count of an item on its way up.
-    template <class Reached>
-    void load(Reached reached) {
-        std::fill(counts_.begin(), counts_.end(), Count(0));
-        each_listed([&](std::int32_t item) { reached(static_cast<std::size_t>(item), std::size_t(++counts_[item])); });
-    }
-
-    const Count *counts() const { return counts_.data(); }
-
-  private:
-    using List = std::pair<const std::int32_t *, const std::int32_t *>;
-    static constexpr std::size_t kChunk = 16, kGathered = 4096;
-
-    // Leaves lie anywhere in memory: what will be read is asked for in good time, first where it is, then itself. Bit
-    // sets need a look at every item in the end, so they are taken where they hold as many.
-    void find_leaves(std::size_t r) {
-        const LeafIndex &index = rows_.index;
-        const std::int32_t *leaf = rows_.leaves + r * rows_.n_trees;
-        const std::int32_t *items = index.lists.items.data();
-        const std::int64_t *indptr = index.lists.indptr.data();
-        std::size_t in_sets = 0;
-        lists_.clear();
-        big_.clear();
-        sets_.clear();
-        for (std::size_t t = 0; t < rows_.n_trees; ++t) {
-            if (t + kAhead < rows_.n_trees && leaf[t + kAhead] >= 0) prefetch(indptr + leaf[t + kAhead]);
-            const std::int32_t l = leaf[t];
-            if (l < 0) continue;
-            const std::int64_t first = indptr[l], last = indptr[l + 1];
-            const std::size_t size = static_cast<std::size_t>(last - first);
-            if (index.is_big(size)) {
-                big_.push_back(l);
-                in_sets += size;
-                continue;
-            }
-            lists_.emplace_back(items + first, items + last);
-            prefetch(items + first);
-        }
-        if (in_sets >= index.n_items)
-            for (const std::int32_t l : big_) sets_.push_back(index.bits_of(l));
-        else
-            for (const std::int32_t l : big_) lists_.emplace_back(items + indptr[l], items + indptr[l + 1]);
-    }
-
-    // Calls visit(item) for every item of the lists. They are short and of any length, which a processor cannot
-    // foresee: so they are first laid one behind the other, a fixed number of items at a time.
-    template <class Visit>
-    void each_listed(Visit visit) {
-        const std::int32_t *end = rows_.index.lists.items.data() + rows_.index.lists.items.size();
-        std::int32_t *gathered = gathered_.data();
-        std::size_t n = 0;
-        auto visit_gathered = [&] {
-            for (std::size_t i = 0; i < n; ++i) visit(gathered[i]);
-            n = 0;
-        };
-        for (const auto &[first, last] : lists_) {
-            const std::size_t size = static_cast<std::size_t>(last - first);
-            if (n + size > kGathered) visit_gathered();
-            if (size > kGathered || static_cast<std::size_t>(end - last) < kChunk) {
-                for (const std::int32_t *item = first; item != last; ++item) visit(*item);
-                continue;
-            }
-            for (std::size_t i = 0; i < size; i += kChunk)
-                std::memcpy(gathered + n + i, first + i, kChunk * sizeof(std::int32_t));
-            n += size;
-        }
-        visit_gathered();
-    }
-
-    // Adds what the sets from the first on hold, as many as the planes can count.
-    void count_sets(std::size_t first) {
-        const std::size_t n_sets = std::min(sets_.size() - first, kMostSets);
-        int n_planes = 0;
-        while ((n_sets >> n_planes) != 0) ++n_planes;
-        batch_.assign(sets_.begin() + static_cast<std::ptrdiff_t>(first),
-                      sets_.begin() + static_cast<std::ptrdiff_t>(first + n_sets));
-        while (batch_.size() % 8 != 0) batch_.push_back(empty_.data());
-        count_bit_sets(batch_.data(), batch_.size(), n_blocks_, planes_.data());
-        add(n_planes, counts_.data());
-    }
-
-    void add(int n_planes, std::uint8_t *counts) { add_planes(planes_.data(), n_blocks_, n_planes, counts); }
-
-    template <class Wide>
-    void add(int n_planes, Wide *counts) {
-        std::fill(partial_.begin(), partial_.end(), std::uint8_t(0));
-        add_planes(planes_.data(), n_blocks_, n_planes, partial_.data());
-        for (std::size_t i = 0; i < partial_.size(); ++i) counts[i] = static_cast<Wide>(counts[i] + partial_[i]);
-    }
-
-    const Rows &rows_;
-    std::size_t n_blocks_;
-    std::vector<Count> counts_;
-    std::vector<std::uint8_t> partial_;
-    std::vector<std::uint64_t> planes_, empty_;
-    std::vector<const std::uint64_t *> sets_, batch_;
-    std::vector<List> lists_;
-    std::vector<std::int32_t> big_;  // leaves
-    std::vector<std::int32_t> gathered_;
-};
 
 struct Neighbour {
     double similarity;
@@ -352,6 +82,8 @@ constexpr std::size_t kMostTreesKept = 4096;              // beyond, powers are 
 
 struct VoteScratch {
     std::vector<std::uint32_t> histogram;      // items by count and class; zero between two rows
+    std::vector<std::uint32_t> cells;          // of the histogram, one per item
+    std::vector<std::int32_t> reached;         // leaves
     std::vector<Neighbour> kept;
     std::vector<std::vector<double>> ballots;  // by denominator; then by power and count, below 0: not computed yet
 
@@ -441,27 +173,41 @@ void each_at_least(const std::uint8_t *counts, std::size_t n_items, std::uint8_t
     }
 }
 
+// Counts the items of each class with each count, which lists of items are enough for; returns the highest count there is.
+inline std::size_t count_listed(const Rows &rows, const VoteTask &task, std::size_t r, VoteScratch &scratch) {
+    const std::uint32_t K = static_cast<std::uint32_t>(task.n_classes);
+    std::uint32_t *histogram = scratch.histogram.data();
+    scratch.cells.assign(task.labels, task.labels + rows.index.n_items);  // where an item is in the histogram: count 0
+    std::uint32_t *cell = scratch.cells.data();
+    scratch.reached.clear();
+    for (std::size_t t = 0; t < rows.n_trees; ++t)
+        if (rows.leaves[r * rows.n_trees + t] >= 0) scratch.reached.push_back(rows.leaves[r * rows.n_trees + t]);
+    rows.index.with_lists([&](const auto &lists) {
+        each_batch(lists, scratch.reached.data(), scratch.reached.size(), [=](const auto *items, std::size_t n) {
+            for (std::size_t i = 0; i < n; ++i) ++histogram[cell[items[i]] += K];
+        });
+    });
+    std::size_t most = 0;
+    const auto reached = [&](std::size_t count) {
+        return std::any_of(histogram + count * K, histogram + (count + 1) * K, [](std::uint32_t n) { return n > 0; });
+    };
+    while (most < rows.n_trees && reached(most + 1)) ++most;
+    // An item that reached a count has reached those below.
+    for (std::size_t c = K; c < most * K; ++c) histogram[c] -= histogram[c + K];
+    return most;
+}
+
 // Counts the items of each class with each count from `least` on; returns the highest count there is.
 template <class Count>
-std::size_t fill_histogram(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t least,
-                           SharedLeaves<Count> &shared, std::uint32_t *histogram) {
-    const std::size_t K = task.n_classes, n_counts = rows.n_trees + 1;
-    const std::int32_t *label = task.labels;
+std::size_t count_all(const Rows &rows, const VoteTask &task, std::size_t least, const Count *counts,
+                      std::uint32_t *histogram) {
+    const std::size_t K = task.n_classes;
     std::size_t most = 0;
-    const auto add = [=, &most](std::size_t item, std::size_t count) {
-        most = std::max(most, count);
-        ++histogram[count * K + static_cast<std::size_t>(label[item])];
-    };
-    if (least == 1 && shared.only_lists(r)) {
-        shared.load(add);
-        // An item that reached a count has reached those below.
-        for (std::size_t cell = K; cell < most * K; ++cell) histogram[cell] -= histogram[cell + K];
-        return most;
-    }
-    const Count *counts = shared.load(r);
-    if (least < n_counts)
-        each_at_least(counts, rows.index.n_items, static_cast<Count>(least),
-                      [=](std::size_t item) { add(item, counts[item]); });
+    if (least > rows.n_trees) return most;
+    each_at_least(counts, rows.index.n_items, static_cast<Count>(least), [&](std::size_t item) {
+        most = std::max<std::size_t>(most, counts[item]);
+        ++histogram[counts[item] * K + static_cast<std::size_t>(task.labels[item])];
+    });
     return most;
 }
 
@@ -474,10 +220,12 @@ void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, Sh
     std::uint32_t *histogram = scratch.histogram.data();
     std::size_t least = 1;  // the smallest count that reaches the threshold
     while (least < n_counts && static_cast<double>(least) / rows.denominator[r] < task.threshold[r]) ++least;
-    std::size_t most = fill_histogram(rows, task, r, least, shared, histogram);
+    const bool listed = least == 1 && rows.left_out == nullptr && rows.index.few_met;
+    std::size_t most = listed ? count_listed(rows, task, r, scratch)
+                              : count_all(rows, task, least, shared.load(r), histogram);
     for (std::size_t count = most; count >= least; --count)
         add_votes(rows, task, r, count, histogram + count * K, scratch);
-    if (most == 0 && n_items > 0) {
+    if (most == 0 && n_items > 0 && !listed) {
         const Count *counts = shared.counts(), *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
         std::uint32_t *alone = histogram + *nearest * K;
         most = *nearest;
