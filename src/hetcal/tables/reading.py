@@ -145,7 +145,8 @@ def read_table(
     encoding : str, default="utf-8"
         Of a CSV file.
     decimal : {".", ","}, default="."
-        The decimal sign of a CSV file; with ``","``, dots stand between thousands.
+        The decimal sign of a CSV file. With ``","``, points stand between thousands; a column
+        that does not show whether they do (1.484) is an error, one with 0.484 is left as it is.
 
     Returns
     -------
