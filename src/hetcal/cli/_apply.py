@@ -149,7 +149,8 @@ def apply(
         else:
             from hetcal.batches import Additions, load_model
 
-            written = Additions(load_model(model), **adding, expected=expected)
+            adding |= {"expected": expected, "count_learned": True}
+            written = Additions(load_model(model), **adding)
             writing = {"format": out_format, "overwrite": overwrite, "verbatim": verbatim}
             _stream(written, table, out, reading, writing, **sizes, say=say)
     seconds = time.perf_counter() - started
@@ -158,11 +159,15 @@ def apply(
         facts |= {"columns": written.names, "flags": written.counts}
         if engine == Engine.dask:
             facts |= {"engine": "dask", "parts": written.n_parts}
-        elif written.expected is not None:
-            facts["expected"] = written.expected.to_dict()
+        else:
+            facts["notes"] = _notes(written)
+            if written.expected is not None:
+                facts["expected"] = written.expected.to_dict()
         print_json(json.dumps(facts, indent=2))
     elif not quiet:
         _show(written, out, seconds)
+        for note in _notes(written) if engine == Engine.local else ():
+            tell(errors(), f"note: {note}", "yellow")
     if expected and not as_json and written.expected is not None:
         _show_expected(written.expected)
 
@@ -218,6 +223,17 @@ def _stream(
 def _delimiter(source: Any, out: str) -> str | None:
     """Return the input's separator for output of the same kind."""
     return None if out.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else source.delimiter
+
+
+def _notes(written: Additions) -> list[str]:
+    """Say that rows are no new ones to the model, where many are not."""
+    if written.learned is None or not written.learned.share:
+        return []
+    return [
+        f"{written.learned.in_words} are rows that the model was fitted on: it has learned from "
+        "their labels and looks better on them than on new rows. To measure it, use hetcal "
+        "diagnose, which predicts each row without its label."
+    ]
 
 
 def _show_expected(performance: Any) -> None:

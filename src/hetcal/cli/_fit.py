@@ -108,7 +108,8 @@ def fit(
         say(f"Fitting {method} on {labelled.n_items:,} items", None)
         calibrator, warned = _fitted(method, preserve, labelled, drawing.seed)
         say("Measuring", None)
-        from hetcal.tables.later_rows import items_digest
+        from hetcal.batches.row_sample import KEY, RowSample
+        from hetcal.tables.later_rows import items_digest, row_hashes
 
         warned += _dependent_rows(labelled, drawing.seed) if method in _LOCAL else []
         record = {
@@ -126,7 +127,8 @@ def fit(
         say(f"Saving {out}", None)
         from hetcal.persistence import save
 
-        metadata = {"table": labelled.roles.to_dict(), "fit": record}
+        sample = RowSample.of(row_hashes(labelled.X, labelled.output))
+        metadata = {"table": labelled.roles.to_dict(), "fit": record, KEY: sample.to_dict()}
         save(calibrator, out, forget_features=forget_features, metadata=metadata)
     fitted = _Fitted(out, labelled, calibrator, record, time.perf_counter() - started)
     if as_json:

@@ -57,8 +57,7 @@ def monitor(
         str | None,
         typer.Option(
             metavar="TABLE",
-            help="Items to compare with instead. None of them may have been in the table of "
-            "hetcal fit, which cannot be checked.",
+            help="Items to compare with instead, none of which was in the table of hetcal fit.",
             rich_help_panel=_REFERENCE,
         ),
     ] = None,

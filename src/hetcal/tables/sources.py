@@ -78,7 +78,7 @@ class CsvSource:
         """Yield rows of text."""
         any_yet = False
         while (rows := self._next_rows(batch_rows)) or not any_yet:
-            cells = list(zip(*rows, strict=True)) if rows else [()] * len(self.names)
+            cells: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(self.names)
             if self._commas is not None:
                 cells = [self._commas.read(j, column) for j, column in enumerate(cells)]
             yield pd.DataFrame(
