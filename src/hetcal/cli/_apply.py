@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetcal._validation.text import counted
 from hetcal.cli import _options as options
 from hetcal.cli._console import errors, print_json
 from hetcal.cli._working import bar, tell
@@ -249,8 +250,9 @@ def _show(written: Any, out: str, seconds: float) -> None:
     console = errors()
     where = "standard output" if out == "-" else out
     names = ", ".join(written.shown)
-    tell(console, f"{written.n_rows:,} rows to {where} ({seconds:.1f} s), with {names}")
+    tell(console, f"{counted(written.n_rows, 'row')} to {where} ({seconds:.1f} s), with {names}")
     for flag, count in written.counts.items():
         if count:
             share = count / written.n_rows
-            console.print(f"  {flag:<17} {count:>12,} rows ({share:.1%})")
+            rows = counted(count, "row").split(" ")
+            console.print(f"  {flag:<17} {rows[0]:>12} {rows[1]} ({100 * share:.1f} %)")

@@ -36,7 +36,7 @@ def run_demo(*, seed: int = 0, out: Path | None = None, quiet: bool = False) -> 
         for line in verdict(example, scores):
             console.print(line, soft_wrap=True, markup=True)
         for note in notes:
-            tell_line(console, f"Note: {note.message}", "dim")
+            tell_line(console, f"note: {note.message}", "dim")
         if left_out():
             console.print(
                 f"Left out: {', '.join(left_out())}, which takes minutes on the pure core.",

@@ -236,6 +236,7 @@ class _Fitted:
             print_table(console, _experts_table(shown))
             if len(experts) > len(shown):
                 console.print(f"and {len(experts) - len(shown)} with less weight", style="dim")
+            console.print("base: the average of global maps, which look at no feature", style="dim")
         size = file_size(self.out.stat().st_size)
         console.print()
         tell(console, f"Saved {self.out} ({size}, {self.seconds:.1f} s). Next:")
@@ -299,9 +300,9 @@ def _check_choices(method: str, preserve: str | None) -> None:
     from hetcal._exceptions import InputError
 
     if method not in _METHODS:
-        from difflib import get_close_matches
+        from hetcal._validation.text import closest
 
-        close = get_close_matches(method.lower(), _METHODS, n=1)
+        close = closest(method.lower(), _METHODS)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(f"Unknown method {method!r}.{hint} Known names: {', '.join(_METHODS)}.")
     if preserve not in (None, "label"):

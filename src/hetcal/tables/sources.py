@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Protocol
 import pandas as pd
 
 from hetcal._exceptions import InputError
+from hetcal._validation.text import counted
 from hetcal.tables.decimal_commas import DecimalCommas
 from hetcal.tables.spreadsheets import restored
 
@@ -108,9 +109,9 @@ class CsvSource:
                 rows.append(row)
             elif row:  # an empty line is no row
                 raise InputError(
-                    f"{self._path}: line {self._rows.line_num} has {len(row)} fields where the "
-                    f"first line names {width} columns. Correct the line (a value with "
-                    f"{self.delimiter!r} in it must be in quotes)."
+                    f"{self._path}: line {self._rows.line_num} has {counted(len(row), 'field')} "
+                    f"where the first line names {counted(width, 'column')}. Correct the line "
+                    f"(a value with {self.delimiter!r} in it must be in quotes)."
                 )
             room -= size
             if len(rows) == most or (rows and room <= 0):
