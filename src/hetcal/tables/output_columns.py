@@ -100,8 +100,8 @@ def nothing_in(columns: Sequence[str], absent: NDArray[np.bool_], first_row: int
     "'p_b': nothing in row 2 (counted from 1)"
     """
     cells = absent.reshape(len(absent), -1)
-    empty = [name for name, any_ in zip(columns, cells.any(axis=0), strict=True) if any_]
-    rows = row_numbers(cells.any(axis=1), first_row)
+    empty = [columns[j] for j in np.unique(np.nonzero(cells)[1])]
+    rows = row_numbers(np.asarray(cells.any(axis=1)), first_row)
     return f"{listed(empty, 5)}: nothing in {rows} (counted from 1)"
 
 
