@@ -69,8 +69,8 @@ _GROUPS = [
     _bug(
         "groups: gains of the advice",
         "between",
-        "items.weight, items.groups",
-        "items.weight",
+        "items.weight, items.groups, n_classes",
+        "items.weight, n_classes",
         "test_gains_and_bounds_of_the_advice",
     ),
     _bug(
@@ -1445,7 +1445,7 @@ _DIAGNOSIS = [
     _bug(
         "hybrid: votes of a group count each",
         "_interval",
-        "size * n_items / len(self.calibration_rows_)",
+        "size * n_items / kish_number(proximity.weight_)",
         "size",
         "test_votes_of_a_group_are_worth_one_vote_in_an_interval",
     ),

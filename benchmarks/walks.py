@@ -111,8 +111,10 @@ def prepare(folder: Path, n_rows: int) -> dict[str, Callable[[], object]]:
     data = make_hidden_heterogeneity(n_rows, heterogeneity=1.0, random_state=0)
     no, yes = data.y_proba.T
     labels = np.array(["no", "yes"])[data.y]
-    table, model = folder / "table.csv", folder / "model.hetcal"
-    data.frame().assign(p_no=no, p_yes=yes, outcome=labels).to_csv(table, index=False)
+    table, new, model = folder / "table.csv", folder / "later.csv", folder / "model.hetcal"
+    frame = data.frame().assign(p_no=no, p_yes=yes, outcome=labels)
+    frame.to_csv(table, index=False)
+    frame.assign(**{frame.columns[0]: frame.iloc[::-1, 0].to_numpy()}).to_csv(new, index=False)
     columns = ("--label", "outcome", "--proba", "p_*")
     command("fit", table, *columns, "-o", model, "-q")
     given = {"y_proba": data.y_proba}
@@ -124,7 +126,7 @@ def prepare(folder: Path, n_rows: int) -> dict[str, Callable[[], object]]:
         ),
         "HybridCalibrator.fit": lambda: hybrid.fit(data.X, data.y, **given),
         "hetcal apply": lambda: command("apply", model, table, "-q", "-o", folder / "new.csv"),
-        "hetcal monitor": lambda: command("monitor", model, table, "-q"),
+        "hetcal monitor": lambda: command("monitor", model, new, "-q"),
         "SupportMonitor.update": lambda: watcher.update(data.X, y=data.y, **given),
         "SupportMonitor.extend": lambda: watcher.extend(data.X, data.y, **given),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from hetcal import HybridCalibrator, SimilarityCalibrator, advise, get_calibrator
-from hetcal._exceptions import SlowFitWarning, UnknownCategoryWarning
+from hetcal._exceptions import HetcalWarning, SlowFitWarning, UnknownCategoryWarning
 from hetcal._validation import FeatureEncoder, check_labels
 from hetcal.calibration.chosen_columns import as_transformer
 from hetcal.datasets import make_hidden_heterogeneity
@@ -503,3 +504,28 @@ def test_a_projection_is_proposed_where_fitting_takes_minutes(monkeypatch):
     # Warnings are errors here: not of narrow tables, nor where a vote by distance is quick.
     hybrid.fit(X[:, :300], y, y_proba=p)
     get_calibrator("sbaw").fit(X, y, y_proba=p)
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "told"),
+    [
+        ("swc", 1e-9, True),  # trees take values within 1e-7 for equal
+        ("swc", 1e-3, False),
+        ("swc", 1e200, True),
+        ("hybrid", 1e-9, False),
+        ("hybrid", 1e-150, True),
+        ("hybrid", 1e35, True),
+    ],
+)
+def test_columns_that_forests_cannot_see_are_named(name, scale, told):
+    rng = np.random.default_rng(0)
+    X, P = rng.normal(size=(40, 3)), rng.dirichlet([1, 1], 40)
+    X[:, 1] *= scale
+    X[:, 2] = 0.1 + 1e-17 * X[:, 2]  # a constant, but for rounding
+    options = {} if name == "swc" else {"n_estimators": 5}
+    made = get_calibrator(name, **options)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", HetcalWarning)
+        made.fit(X, rng.integers(0, 2, 40), y_proba=P)
+    texts = [str(warning.message) for warning in said]
+    assert any("cannot tell the values of column 1 (" in text for text in texts) == told

@@ -116,6 +116,22 @@ def test_repeated_rows_are_no_more_evidence():
     assert 0.8 < mean_width(often, new) / mean_width(once, new) < 1.25
 
 
+def test_unequal_weights_are_fewer_items():
+    """Kish's number: by rows, by groups, and as many as there are where weights are equal."""
+    data = make_hidden_heterogeneity(80, heterogeneity=0.0, random_state=0)
+    groups, weight = np.repeat(np.arange(40), 2), np.where(np.arange(80) < 4, 50.0, 1.0)
+    found = {}
+    for name, given in {
+        "equal": {"sample_weight": np.full(80, 7.0)},
+        "rows": {"sample_weight": weight},
+        "groups": {"sample_weight": weight, "groups": groups},
+    }.items():
+        hybrid = HybridCalibrator("proximity", n_estimators=10)
+        found[name] = hybrid.fit(data.X, data.y, y_proba=data.y_proba, **given).n_independent_
+    by_rows, by_groups = 276**2 / (4 * 50**2 + 76), 276**2 / (2 * 100**2 + 38 * 2**2)
+    assert found == {"equal": 80, "rows": round(by_rows), "groups": round(by_groups)}
+
+
 def interval(q, relative, p=None, vote=np.nan, disagreement=0.0, n=500):
     """Return the interval at 90 % of one class of one item."""
     Q, P, said, apart = np.array([[[q]], [[q if p is None else p]], [[vote]], [[disagreement]]])

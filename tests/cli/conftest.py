@@ -48,6 +48,12 @@ def loans() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def later_loans() -> pd.DataFrame:
+    """Return rows that no calibrator was fitted on."""
+    return make_loans(seed=1).drop(columns="opened")
+
+
+@pytest.fixture(scope="session")
 def folder(tmp_path_factory, loans):
     """Return a folder with a table and two calibrators fitted on it: ``swc`` and ``global``."""
     place = tmp_path_factory.mktemp("loans")

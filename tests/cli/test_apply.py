@@ -355,6 +355,7 @@ def test_labels_and_levels_like_formulas_survive_apply_and_monitor(loans, call, 
     assert {"'=bad"} < set(written["predicted_class"])
     assert "'@age" in written.columns
     capsys.readouterr()
+    written.assign(**{"'@age": written["'@age"] + 1}).to_csv(out, index=False)  # other rows
     assert call("monitor", model, out, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert not [note for note in facts["notes"] if "no class" in note]
@@ -421,5 +422,6 @@ def test_a_column_of_vectors_goes_through_the_commands(call, loans, tmp_path, ca
     assert "3 features" in capsys.readouterr().out
     assert call("apply", model, table, "-o", out, "-q") == 0
     assert pd.read_parquet(out)["q_default"].notna().all()
-    assert call("monitor", model, table, "--calibration", table, "-q") == 0
+    pd.read_parquet(table).assign(region="south east").to_parquet(out)
+    assert call("monitor", model, out, "--calibration", table, "-q") == 0
     assert call("compare", table, *roles, "--methods", "swc,temperature", "-q") == 0

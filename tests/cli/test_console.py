@@ -64,6 +64,7 @@ def hostile(tmp_path_factory, loans):
     table.columns = [name.replace("default", f"default {EVIL} {MARKUP}") for name in table.columns]
     table.iloc[:, 3] = table.iloc[:, 3] + EVIL + "\nerror: all is lost"
     table.to_csv(folder / "table.csv", index=False)
+    table.assign(**{MARKUP: table[MARKUP] + 1}).to_csv(folder / "new.csv", index=False)
     return folder
 
 
@@ -78,7 +79,7 @@ def test_commands_on_a_hostile_table(hostile, call, capsys):
         ["inspect", model],
         ["inspect", model, "--json"],
         ["apply", model, table, "-o", hostile / "out.csv"],
-        ["monitor", model, table, "--calibration", table, "--by", region],
+        ["monitor", model, hostile / "new.csv", "--calibration", table, "--by", region],
     ):
         assert call(*command) == 0
         shown = capsys.readouterr()

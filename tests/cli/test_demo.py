@@ -84,7 +84,7 @@ def test_warnings_become_notes(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(_demo, "calibrate", calibrate_with_a_word)
     _demo.run_demo(out=tmp_path / "demo.png")
     printed = capsys.readouterr()
-    assert "Note: Few items are near." in printed.out
+    assert "note: Few items are near." in printed.out
     assert "Warning" not in printed.out + printed.err
 
 

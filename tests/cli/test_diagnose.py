@@ -261,11 +261,19 @@ def test_large_weights_are_told_once_and_in_the_words_of_the_command(table, tmp_
         assert call(*command, "--jobs", "1") == 0
         shown = capsys.readouterr()
         told = " ".join((shown.out + shown.err).split())
-        assert told.count("sample_weight (--weight) is 5000 on average") == 1
+        assert told.count("sample_weight (--weight) is 5,000 on average") == 1
         assert "(for --weight: in the table)" in told
         assert "WeightWarning" not in told
         assert ".py:" not in told
         assert ("X: the features" in told) == (command[0] == "diagnose")
+
+
+def test_lines_of_a_comparison_fit_a_terminal(table, capsys):
+    roles = ("--label", "outcome", "--proba", "p_*", "--features", "x*")
+    assert call("compare", table, *roles, "--methods", "platt", "--jobs", "1") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert max(map(len, shown)) <= 80
+    assert "X: the features, P: the model's probabilities" in shown
 
 
 def test_compare_for_machines(table, capsys):

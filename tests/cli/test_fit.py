@@ -17,6 +17,7 @@ from hetcal import load
 from hetcal.calibration.registry import get_calibrator, list_calibrators
 from hetcal.cli import _fit
 from hetcal.metrics.gains import gain_and_error
+from hetcal.metrics.standard_errors import error_of_mean
 from hetcal.persistence import describe
 
 ROLES = ("--label", "outcome", "--proba", "p_*")
@@ -126,7 +127,7 @@ def test_printed_figures_know_weights_and_groups(call, loans, tmp_path, capsys, 
     share /= share.sum()
     units = table["own"].to_numpy() - 1 if role == "groups" else None
     gain, error = gain_and_error(before, after, share, units)
-    half = error * student.ppf(0.975, (30 if role == "groups" else 90) - 1)
+    half = error * student.ppf(0.975, error_of_mean(before - after, share, units)[1])
     expected = [share @ before, share @ after, gain, gain - half, gain + half]
     assert printed == pytest.approx(expected, abs=6e-5)
 
@@ -358,4 +359,4 @@ def test_weights_that_can_hardly_be_counts_are_noted(call, folder, tmp_path, cap
     table.to_csv(tmp_path / "amounts.csv", index=False)
     roles = (*ROLES, "--weight", "amount", "--method", "platt")
     assert call("fit", tmp_path / "amounts.csv", *roles, "-o", tmp_path / "m.hetcal") == 0
-    assert "1400 on average" in capsys.readouterr().err
+    assert "1,400 on average" in capsys.readouterr().err

@@ -51,9 +51,10 @@ def test_lines_in_a_pipe_end_with_their_text(call, folder, capsys):
     assert [line for line in capsys.readouterr().out.splitlines() if line != line.rstrip()] == []
 
 
-def test_a_history_says_how_many_tables_it_counted(call, folder, tmp_path, capsys):
-    history = tmp_path / "watch.hetcal"
-    watched = ("monitor", folder / "swc.hetcal", folder / "loans.csv", "--history", history)
+def test_a_history_says_how_many_tables_it_counted(call, folder, later_loans, tmp_path, capsys):
+    history, new = tmp_path / "watch.hetcal", tmp_path / "new.csv"
+    later_loans.to_csv(new, index=False)
+    watched = ("monitor", folder / "swc.hetcal", new, "--history", history)
     assert call(*watched, "--quiet") == 0
     capsys.readouterr()
     assert call("inspect", history) == 0

@@ -114,7 +114,9 @@ def test_with_three_classes_every_command_is_about_being_right(call, place, tmp_
     assert crossed.any()
     assert not flags.str.contains("label_changed").any()
     capsys.readouterr()
-    assert call("monitor", out, table, "--calibration", table) == 0
+    new = tmp_path / "new.csv"
+    pd.read_csv(table).assign(age=lambda rows: rows["age"] + 1).to_csv(new, index=False)
+    assert call("monitor", out, new, "--calibration", table) == 0
     shown = capsys.readouterr().out
     assert "class right" in shown
     assert call("apply", out, place / "two.csv", "-q", "-o", tmp_path / "no.csv") == 0  # not needed
@@ -126,4 +128,6 @@ def test_a_drawn_table_by_pairs_of_groups_is_watched_with_the_same_rows(call, pl
     out, table = tmp_path / "m.hetcal", place / "three.csv"
     roles = ("--label", "truth", *CONFIDENT, "--groups", "set,question", "--max-rows", "90")
     assert call("fit", table, *roles, "--method", "swc", "-q", "-o", out) == 0
-    assert call("monitor", out, table, "--calibration", table, "-q") == 0
+    new = tmp_path / "new.csv"
+    pd.read_csv(table).assign(age=lambda rows: rows["age"] + 1).to_csv(new, index=False)
+    assert call("monitor", out, new, "--calibration", table, "-q") == 0

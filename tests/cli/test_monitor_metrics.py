@@ -12,8 +12,8 @@ NASTY = 'a "b"\\c\u202e'
 
 
 @pytest.fixture
-def ask(folder, loans, tmp_path):
-    table = loans.drop(columns="opened").assign(branch=NASTY)
+def ask(folder, later_loans, tmp_path):
+    table = later_loans.assign(branch=NASTY)
     table.to_csv(tmp_path / "new.csv", index=False)
     assert pd.read_csv(tmp_path / "new.csv")["branch"][0] == NASTY
     return "monitor", folder / "swc.hetcal", tmp_path / "new.csv", "--by", "branch", "--expected"

@@ -115,7 +115,7 @@ def test_files_without_a_fingerprint_know_their_table_by_its_labels(call, place,
 
 
 @pytest.mark.parametrize("form", ["parquet", "feather", "csv"])
-def test_the_table_is_known_again_in_every_format(call, place, tmp_path, form):
+def test_the_table_is_known_again_in_every_format(call, tmp_path, capsys, form):
     """Numbers, truth values, text with gaps, text labels, a single column of probabilities."""
     rng = np.random.default_rng(0)
     rows = (
@@ -133,8 +133,76 @@ def test_the_table_is_known_again_in_every_format(call, place, tmp_path, form):
     write(tmp_path / f"same.{form}", **({"index": False} if form == "csv" else {}))
     roles = ("--label", "y", "--proba", "p_1", "--positive", "j\u00e4", "--method", "sbaw", "-q")
     assert call("fit", tmp_path / "cal.csv", *roles, "-o", tmp_path / "m.hetcal") == 0
-    words = ("monitor", tmp_path / "m.hetcal", tmp_path / "cal.csv", "-q")
+    words = ("monitor", tmp_path / "m.hetcal", tmp_path / "new.csv", "-q")
+    rows.assign(a=rows["a"] + 1).to_csv(tmp_path / "new.csv", index=False)
     assert call(*words, "--calibration", tmp_path / f"same.{form}") == 0
+    # The rows themselves are no new ones, whatever their order.
+    capsys.readouterr()
+    same = tmp_path / f"same.{form}"
+    assert call("monitor", tmp_path / "m.hetcal", same, "--history", tmp_path / "h.hetcal") == 2
+    assert f"All rows of {same} are rows that the model was fitted on" in said(capsys)[1]
+    assert not (tmp_path / "h.hetcal").exists()
+
+
+@pytest.mark.parametrize(("n_known", "code"), [(118, 2), (20, 0), (3, 0), (0, 0)])
+def test_rows_that_the_model_was_fitted_on_are_no_new_ones(
+    call, place, tmp_path, capsys, n_known, code
+):
+    """In any order, among others, and without labels."""
+    known = pd.read_csv(place / "cal.csv").dropna().sample(n_known, random_state=0)
+    new = pd.concat([make_rows(80, 5), known]).sample(frac=1, random_state=0)
+    new.drop(columns=["y", "who"], errors="ignore").to_csv(tmp_path / "t.csv", index=False)
+    words = (place / "m.hetcal", tmp_path / "t.csv")
+    assert call("monitor", *words, "--json") == code
+    facts, err = said(capsys)
+    notes = err if code else " ".join(facts["notes"])
+    assert ("the model was fitted on" in notes) == (n_known >= 20)
+    assert (f"About {100 * n_known / len(new):.0f} % of the rows" in notes) == (n_known >= 20)
+    assert call("apply", *words, "-o", tmp_path / "o.csv") == 0
+    told = said(capsys)[1]
+    assert ("fitted on: it has learned from their labels" in told) == (n_known >= 20)
+
+
+def test_rows_of_the_fit_are_not_held_out(call, place, capsys):
+    words = ("monitor", place / "m.hetcal", place / "new.csv", "--held-out", place / "cal.csv")
+    assert call(*words) == 2
+    assert "fitted on. Leave them out" in said(capsys)[1]
+
+
+def test_rows_with_few_values_are_equal_by_chance(call, tmp_path, capsys):
+    """New rows that only look like those of the fit are counted without a word."""
+    rng = np.random.default_rng(0)
+    for name, n in (("cal", 300), ("new", 3000)):
+        p = rng.integers(1, 10, n) / 10
+        table = {"a": rng.integers(0, 5, n), "p": p, "y": (rng.random(n) < p).astype(int)}
+        pd.DataFrame(table).to_csv(tmp_path / f"{name}.csv", index=False)
+    roles = ("--label", "y", "--proba", "p", "--method", "swc", "-q")
+    assert call("fit", tmp_path / "cal.csv", *roles, "-o", tmp_path / "m.hetcal") == 0
+    capsys.readouterr()
+    assert call("monitor", tmp_path / "m.hetcal", tmp_path / "new.csv", "--json") == 0
+    assert not any("fitted on" in note for note in said(capsys)[0]["notes"])
+
+
+def test_rows_of_a_refresh_are_no_new_ones_either(call, place, tmp_path, capsys):
+    make_rows(50, 7).to_csv(tmp_path / "later.csv", index=False)
+    model = tmp_path / "m2.hetcal"
+    assert call("refresh", place / "m.hetcal", tmp_path / "later.csv", "-q", "-o", model) == 0
+    capsys.readouterr()
+    for table in (tmp_path / "later.csv", place / "cal.csv"):
+        assert call("monitor", model, table) == 2
+        assert "are rows that the model was fitted on" in said(capsys)[1]
+    assert call("inspect", model) == 0
+    assert "learned_rows" not in capsys.readouterr().out
+
+
+def test_a_made_up_sample_of_rows_is_refused(call, place, tmp_path, capsys):
+    model = hetcal.load(place / "m.hetcal")
+    metadata = describe(place / "m.hetcal")["metadata"]
+    good = metadata["learned_rows"]
+    for bad in (3, good | {"hashes": "xyz"}, good | {"n_distinct": 0}, good | {"hashes": 5}):
+        hetcal.save(model, tmp_path / "bad.hetcal", metadata=metadata | {"learned_rows": bad})
+        assert call("monitor", tmp_path / "bad.hetcal", place / "new.csv") == 1
+        assert "Make it again with hetcal fit" in said(capsys)[1]
 
 
 def test_one_command_line_serves_every_run(call, place, tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from hetcal.calibration import get_calibrator
 from hetcal.calibration.fitting import out_of_sample_proba
@@ -11,7 +12,7 @@ from hetcal.data import CalibrationSet
 from hetcal.datasets import make_problem
 from hetcal.metrics.gains import Gain, gain_and_error
 from hetcal.metrics.scores import brier_losses
-from hetcal.metrics.standard_errors import mean_and_error
+from hetcal.metrics.standard_errors import error_of_mean, mean_and_error
 
 
 def losses(n=120, seed=0):
@@ -64,6 +65,32 @@ def test_few_groups_get_the_interval_of_student():
     error = gain_and_error(worse, better, None, rows)[1]
     assert (gain.high - gain.low) / (2 * error) == pytest.approx(2.5706, abs=1e-3)
     assert gain.less(1.0) == pytest.approx(gain.value - error * 2.5706 / 1.96, abs=1e-4)
+
+
+def test_unequal_groups_and_weights_have_fewer_degrees_of_freedom():
+    """As in the intervals of mean losses, which know how far they are off (Satterthwaite)."""
+    worse, better = losses()
+    rows = np.minimum(np.arange(120) // 4, 5)  # one of six groups has 100 rows
+    heavy = np.where(np.arange(120) < 3, 1000.0, 1.0)
+    for given in ({"groups": rows}, {"sample_weight": heavy}):
+        items = CalibrationSet.check(
+            None, np.arange(120) % 2, y_proba=np.full(120, 0.5), caller="test", **given
+        )
+        gain = Gain.between(worse, better, items)
+        _, freedom = error_of_mean(worse - better, items.weight, items.groups)
+        assert freedom < 3
+        error = gain_and_error(worse, better, items.weight, items.groups)[1]
+        t = scipy.stats.t(freedom).ppf(0.975)
+        assert (gain.high - gain.low) / 2 == pytest.approx(t * error)
+
+
+def test_without_weights_and_groups_errors_are_those_of_student():
+    worse, better = losses()
+    error, freedom = error_of_mean(worse - better)
+    assert (error, freedom) == pytest.approx((mean_and_error(worse - better)[1], 119))
+    alone = np.array([1e9, 1.0, 1.0])  # one item has nearly all the weight
+    assert error_of_mean(worse[:3], alone) == (mean_and_error(worse[:3], alone)[1], 1.0)
+    assert np.isnan(error_of_mean(worse[:3], units=np.zeros(3, dtype=int))[0])
 
 
 def test_the_interval_holds_the_gain_of_the_fitted_map_on_new_items():

@@ -11,6 +11,8 @@ import hetcal
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.report import MonitorReport
 from hetcal.report.html.filters import visible
+from hetcal.report.html.frames import over_time
+from hetcal.similarity import ForestProximity
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +75,14 @@ def test_a_monitor_that_has_seen_nothing_has_a_page():
     found = [given["id"] for tag, given in page.tags if tag == "section"]
     assert found == ["verdict", "settings"]
     assert "No alarm: nothing says that the items have changed." in page.sections["verdict"]
+
+
+def test_one_update_is_one():
+    """And the title of an axis stands clear of its numbers."""
+    data = make_hidden_heterogeneity(60, random_state=0)
+    swc = hetcal.SimilarityCalibrator(ForestProximity(10)).fit(data.X, data.y, y_proba=data.y_proba)
+    monitor = hetcal.SupportMonitor(swc).fit(data.X, y_proba=data.y_proba)
+    monitor.update(data.X[:1], y_proba=data.y_proba[:1])
+    page = MonitorReport.of(monitor, name="m").to_html()
+    assert "1 item · 1 update · 0 labels" in " ".join(page.split())
+    assert over_time([0, 300], [0.0, 0.01]).left >= 8 + 7 * len("0.75 %") + 20

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+import hetcal
+from hetcal.data import Folds
 from hetcal.kernels.votes import Voters, VoteRule, vote_with_matrix
 from hetcal.similarity import (
     CombinedSimilarity,
@@ -74,6 +77,32 @@ def test_the_weight_follows_the_part_that_knows(items):
     by_features = CombinedSimilarity(*parts).fit(Z, (Z[:, 0] > 0).astype(int), n_proba=K)
     by_proba = CombinedSimilarity(*parts).fit(Z, Z[:, -K:].argmax(axis=1), n_proba=K)
     assert by_features.weight_ > by_proba.weight_
+
+
+def test_copies_of_an_item_do_not_choose_the_weight():
+    """Features that only tell the rows of one event apart are of no use to another event."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 4)
+    X, p = rng.normal(size=(40, 3))[groups], rng.random(40)[groups]
+    codes = (rng.random(40) < p[::4]).astype(int)[groups]
+    P = np.column_stack([1 - p, p])
+    Z, near = np.hstack([X, P]), RBFSimilarity(bandwidth=0.3)
+    alike = CombinedSimilarity(RBFSimilarity(bandwidth=0.5), near)
+    by_rows = alike.fit(Z, codes, n_proba=2)
+    for groups_given in (np.zeros(160, dtype=int), None):
+        same = clone(alike).fit(Z, codes, n_proba=2, groups=groups_given)
+        assert same.scores_ == by_rows.scores_
+    by_groups = clone(alike).fit(Z, codes, n_proba=2, groups=groups)
+    assert by_rows.weight_ > 0.5 > by_groups.weight_
+    losses = np.empty(160)
+    for kept, left_out in Folds.make(160, seed=0, groups=groups):
+        S = clone(near).fit(P[kept], codes[kept]).pairwise(P[left_out])
+        Q = S @ np.eye(2)[codes[kept]] / S.sum(axis=1, keepdims=True)
+        losses[left_out] = ((Q - np.eye(2)[codes[left_out]]) ** 2).sum(axis=1)
+    assert by_groups.scores_[0.0] == pytest.approx(losses.mean())
+    calibrator = hetcal.SimilarityCalibrator(alike).fit(X, codes, y_proba=P, groups=groups)
+    assert calibrator.similarity_.weight_ < 0.5
+    assert calibrator.out_of_sample_proba_.shape == (160, 2)
 
 
 @pytest.mark.parametrize("bad", [-0.1, 1.5, np.nan, "best"])

@@ -250,8 +250,8 @@ def test_percentages_of_a_rare_event_may_all_be_below_one():
     ("row", "said"),
     [
         ([-0.1, 1.1], "'p_no' holds -0.1 in row 4.*--logits"),
-        ([0.5, 0.9], "sum to 1.4 in row 4.*1 rows are off"),
-        ([np.nan, 0.3], "nothing in row 4 .*--drop-missing"),
+        ([0.5, 0.9], "sum to 1.4 in row 4.*1 row is off"),
+        ([np.nan, 0.3], "^'p_no': nothing in row 4 .*--drop-missing"),
     ],
 )
 def test_a_wrong_probability_is_named_by_its_row(row, said):

@@ -23,8 +23,8 @@ from hetcal.persistence.atomic_file import write_atomic
 from hetcal.persistence.hidden_names import hidden_beside
 from hetcal.persistence.locks import locked
 from hetcal.tables import sources
+from hetcal.tables.decimal_commas import with_point
 from hetcal.tables.reading import open_table, read_batches, read_table, table_format
-from hetcal.tables.sources import _with_point
 from hetcal.tables.spreadsheets import defused, restored
 from hetcal.tables.writing import TableWriter
 
@@ -352,7 +352,57 @@ def test_a_table_as_excel_writes_it(tmp_path, encoding):
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_decimal_commas_lose_nothing(value):
-    assert float(_with_point(repr(value).replace(".", ","))) == value
+    assert float(with_point(repr(value).replace(".", ","))) == value
+
+
+def _with_decimal_comma(tmp_path, *cells):
+    (tmp_path / "t.csv").write_text("\n".join(["x;y", *(f"{cell};1" for cell in cells)]) + "\n")
+    return read_table(tmp_path / "t.csv", decimal=",")["x"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["0.484", "0.25", "1.000"], [0.484, 0.25, 1.0]),  # probabilities keep their point
+        (["1.484", "2.5", "3"], [1.484, 2.5, 3.0]),
+        (["1.234", "1,5"], [1234.0, 1.5]),
+        (["1.234", "1.234.567"], [1234, 1234567]),
+        (["-1.234", "12.500", "950", "NA"], [-1234.0, 12500.0, 950.0, None]),
+        (["0,484", "1"], [0.484, 1.0]),
+        (["1.234", "unknown", "0,5"], ["1.234", "unknown", "0.5"]),
+        (["1.5e3", "1.234"], [1500.0, 1.234]),
+    ],
+)
+def test_a_point_beside_decimal_commas_is_what_its_column_shows(tmp_path, cells, expected):
+    read = [None if pd.isna(value) else value for value in _with_decimal_comma(tmp_path, *cells)]
+    assert read == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["1.484", "2.118"], r"'x' holds '1\.484'.* Write 1484 or 1,484; .* leave --decimal , "),
+        (["1.484", "2"], r"holds '1\.484'"),  # written with as many digits as needed
+        (["2.500", "1.484"], r"holds '1\.484'"),  # written with three digits
+        (["1.500", "2", "1500"], r"holds '1\.500'"),
+        (["1.000"], r"holds '1\.000'"),
+        (["0.484", "0,25"], r"'x' holds '0,25' and '0\.484'.* numbers with the comma"),
+        (["1.234,5", "1.2"], r"holds '1\.234,5' and '1\.2'"),
+    ],
+)
+def test_a_point_that_may_be_either_is_refused(tmp_path, cells, message):
+    with pytest.raises(InputError, match=message):
+        _with_decimal_comma(tmp_path, *cells)
+
+
+def test_what_a_column_shows_holds_for_later_batches(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x;y\n1,5;1\n1.234;1\n0.25;1\n")
+    with open_table(path, decimal=",") as reader:
+        batches = reader.batches(1)
+        assert [next(batches)["x"].tolist() for _ in range(2)] == [["1.5"], ["1234"]]
+        with pytest.raises(InputError, match=r"'1,5' and '0\.25'"):
+            next(batches)
 
 
 def test_an_unknown_decimal_sign_is_refused(tmp_path):

@@ -1,7 +1,12 @@
 """Tables and arrays in, checked arrays out; every error text about input lives here."""
 
 from hetcal._validation.column_order import find_column_order, warn_column_order
-from hetcal._validation.features import FeatureEncoder, check_finite_numeric, propose_projection
+from hetcal._validation.features import (
+    FeatureEncoder,
+    check_finite_numeric,
+    propose_projection,
+    warn_of_scales,
+)
 from hetcal._validation.labels import check_labels, check_two_classes
 from hetcal._validation.options import check_choice
 from hetcal._validation.proba import (
@@ -43,5 +48,6 @@ __all__ = [
     "relative_weights",
     "warn_column_order",
     "warn_large_counts",
+    "warn_of_scales",
     "weights_as_counts",
 ]

@@ -30,7 +30,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hetcal._exceptions import SlowFitWarning, UnknownCategoryWarning, levels_to_caller
+from hetcal._exceptions import (
+    HetcalWarning,
+    SlowFitWarning,
+    UnknownCategoryWarning,
+    levels_to_caller,
+)
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import (
     MOST_FEATURES,
@@ -49,9 +54,11 @@ from hetcal._validation.text import short_list
 from hetcal._validation.vectors import spread_vectors
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
-# What a file may ask for. A table is predicted column by column, and loading predicts once.
 #: Columns, and numbers in all, above which forests and kernels take minutes.
 _WIDE, _SLOW_CELLS = 300, 10_000_000
+#: Forests take larger values for this one. Relative differences below the other are of rounding.
+_LARGEST_IN_TREES, _ROUNDING = 1e30, 1e-6
+# What a file may ask for. A table is predicted column by column, and loading predicts once.
 _MOST_LEVELS, _MOST_TABLE_COLUMNS = 10_000_000, 50_000
 
 
@@ -368,6 +375,42 @@ def propose_projection(features: Any, caller: str) -> None:
             SlowFitWarning,
             stacklevel=levels_to_caller(),
         )
+
+
+def warn_of_scales(features: Any, caller: str, closest: float) -> None:
+    """Warn of columns whose values forests take for equal, because of their scale alone.
+
+    Parameters
+    ----------
+    features : ndarray or sparse matrix of shape (n, d)
+    caller : str
+        Who grows forests on them.
+    closest : float
+        Values that are less than this apart are equal to them, and so are all above 1e30.
+    """
+    if sparse.issparse(features) or features.size == 0:
+        return
+    with np.errstate(all="ignore"):
+        low, high = (end.reduce(features, axis=0) for end in (np.fmin, np.fmax))
+        size, spread = np.fmax(-low, high), high - low
+        # A constant that was computed varies too, by rounding.
+        lost = (spread < closest) & (spread > _ROUNDING * size)
+        for j in np.flatnonzero(size > _LARGEST_IN_TREES):
+            lost[j] = np.median(np.abs(features[:, j])) > _LARGEST_IN_TREES
+    if lost.any():
+        warnings.warn(
+            f"{caller}: forests cannot tell the values of {_numbered(np.flatnonzero(lost))} of X "
+            f"apart, which are less than {closest:g} apart or above {_LARGEST_IN_TREES:g}. "
+            "Multiply such columns by a constant, here and for new items.",
+            HetcalWarning,
+            stacklevel=levels_to_caller(),
+        )
+
+
+def _numbered(columns: NDArray[np.int64]) -> str:
+    shown = ", ".join(map(str, columns[:5]))
+    more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+    return f"column{'s' if len(columns) > 1 else ''} {shown}{more} (counted from 0)"
 
 
 def check_finite_numeric(matrix: NDArray[np.float64]) -> None:

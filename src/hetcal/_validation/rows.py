@@ -168,11 +168,12 @@ def warn_large_counts(weight: NDArray[np.float64] | None) -> None:
     known = weight[weight > 0]
     if known.mean() > _MOST_PER_ROW:
         warnings.warn(
-            f"sample_weight (--weight) is {known.mean():.4g} on average. Global maps take "
-            f"weights as counts (2 is the row twice), so the {known.shape[0]} rows stand for "
-            f"{known.sum():.4g} items that support whatever fits them. If only the ratios of the "
+            f"sample_weight (--weight) is {known.mean():,.0f} on average. Global maps take "
+            f"weights as counts (2 is the row twice), so the {known.shape[0]:,} rows stand for "
+            f"{known.sum():,.0f} items that support whatever fits them. If only the ratios of the "
             "weights have a meaning (amounts, survey weights, 1 / rate of sampling), divide them "
-            "by their mean, sample_weight / sample_weight.mean() (for --weight: in the table).",
+            "by their mean, sample_weight / sample_weight.mean() (for --weight: in the table), or "
+            "use the hybrid (--method hybrid), to which only ratios matter.",
             WeightWarning,
             stacklevel=levels_to_caller(),
         )

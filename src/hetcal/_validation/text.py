@@ -23,6 +23,8 @@ MISSING = frozenset(
     ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None", "none"]
 )
 _TRUTH = {"true": 1.0, "false": 0.0}
+# That much of two names must be the same; "aeg" and "age" have 0.67.
+_CLOSE = 0.66
 
 
 def is_missing(value: Any) -> bool:
@@ -47,6 +49,30 @@ def as_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return str(value)
+
+
+def counted(n: int, one: str) -> str:
+    """Return how many of something there are, in words.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2500, "row"), counted(0, "item")
+    ('1 row', '2,500 rows', '0 items')
+    """
+    return f"{n:,} {one}{'' if n == 1 else 's'}"
+
+
+def closest(wanted: str, names: Iterable[str], n: int = 1) -> list[str]:
+    """Return the names that somebody who mistyped one of them may have meant.
+
+    Examples
+    --------
+    >>> closest("temprature", ["platt", "temperature"]), closest("bagging", ["beta", "binning"])
+    (['temperature'], [])
+    """
+    from difflib import get_close_matches
+
+    return get_close_matches(wanted, list(names), n=n, cutoff=_CLOSE)
 
 
 def short(number: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._quiet import silenced
 from hetcal._validation.text import parse_numbers
 from hetcal.batches.model import LoadedModel
+from hetcal.batches.row_sample import LearnedRows, RowSample
+from hetcal.tables.later_rows import row_hashes
 from hetcal.tables.roles import Items
 from hetcal.tables.selection import listed
 
@@ -70,6 +72,8 @@ class Additions:
         Rows so far.
     counts : dict
         How many rows have each flag.
+    learned : LearnedRows or None
+        How many rows the model has learned from, where ``count_learned`` asks for it.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class Additions:
         leave_missing: bool = False,
         first_row: int = 1,
         expected: bool = False,
+        count_learned: bool = False,
     ):
         wanted = [part.strip() for part in columns.split(",") if part.strip()]
         unknown = [part for part in wanted if part not in _CHOICES]
@@ -108,6 +113,7 @@ class Additions:
         self.kinds = self._new_columns()
         self._first_row, self.n_rows = first_row, 0
         self.counts = dict.fromkeys(FLAGS, 0)
+        self.learned = LearnedRows(RowSample.stored(model)) if count_learned else None
 
     @property
     def names(self) -> list[str]:
@@ -135,8 +141,9 @@ class Additions:
         )
         n = items.output.shape[0]
         self.n_rows += n
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what they say is in the flags, row by row
+        if self.learned is not None:
+            self.learned.count(row_hashes(items.X, items.output))
+        with silenced():  # what they say is in the flags, row by row
             Q, support, size = self._predictions(items) if n else self._nothing()
             ends = self._interval(items) if "interval" in self._wanted else {}
         if self._expected is not None and items.known.any():

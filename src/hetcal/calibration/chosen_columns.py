@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.utils import Tags
 from hetcal._stored import stored
 from hetcal._stored.fields import MOST_FEATURES
 from hetcal._validation.containers import as_frame
-from hetcal._validation.text import short_list
+from hetcal._validation.text import closest, short_list
 from hetcal._validation.vectors import vector_lengths
 
 
@@ -137,7 +136,7 @@ def _places_by_name(known: Sequence[Any]) -> dict[Any, list[int]]:
 
 def _closest(column: Any, known: Sequence[Any]) -> str:
     names = [name for name in known if isinstance(name, str)]
-    close = get_close_matches(str(column), names, n=1)
+    close = closest(str(column), names)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

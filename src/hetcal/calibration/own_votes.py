@@ -61,7 +61,7 @@ class GroupedVotes:
     Attributes
     ----------
     learn : callable
-        From a part of ``Z`` and its voters to a fitted similarity.
+        From a part of ``Z``, its voters and their groups to a fitted similarity.
     voters, rule
         As in :class:`OwnVotes`.
     Z : array or sparse matrix of shape (n, d)
@@ -69,7 +69,7 @@ class GroupedVotes:
     groups : ndarray of shape (n,)
     """
 
-    learn: Callable[[Any, Voters], Any]
+    learn: Callable[[Any, Voters, Rows], Any]
     voters: Voters
     rule: VoteRule
     Z: Any
@@ -97,7 +97,7 @@ class GroupedVotes:
 
         def learned(kept: Rows) -> Callable[[Rows], Matrix]:
             voters = self.voters.take(kept)
-            similarity = self.learn(self.Z[kept], voters)
+            similarity = self.learn(self.Z[kept], voters, self.groups[kept])
             share = counts[kept].sum() / counts.sum()
 
             def voted(left_out: Rows) -> Matrix:

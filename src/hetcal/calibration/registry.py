@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
+from hetcal._validation.text import closest
 from hetcal.calibration import presets
 from hetcal.calibration.atoms import AtomCalibration
 from hetcal.calibration.base import BaseCalibrator
@@ -114,7 +114,7 @@ def get_calibrator(
     ValueError: Unknown calibrator 'temprature'. Did you mean 'temperature'? Known names: ...
     """
     if name not in _ENTRIES:
-        close = get_close_matches(_ELSEWHERE.get(name, str(name).lower()), _ENTRIES, n=1)
+        close = closest(_ELSEWHERE.get(name, str(name).lower()), _ENTRIES)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"Unknown calibrator {name!r}.{hint} Known names: {', '.join(_ENTRIES)}.")
     if preset not in (None, "paper"):

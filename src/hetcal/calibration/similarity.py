@@ -28,8 +28,8 @@ from hetcal._stored.fields import (
     text,
     whole,
 )
-from hetcal._typing import Matrix
-from hetcal._validation import propose_projection
+from hetcal._typing import Matrix, Rows
+from hetcal._validation import propose_projection, warn_of_scales
 from hetcal._validation.containers import as_float_array, as_frame, as_vector
 from hetcal.calibration.augment import AugmentedSpace
 from hetcal.calibration.base import STORED, GroupAwareCalibrator
@@ -55,6 +55,7 @@ from hetcal.similarity import BaseSimilarity, ForestProximity, make_similarity
 
 # Beyond this the smallest similarity of a forest, to the power, is no number any more.
 _LARGEST_POWER = 100
+_CLOSEST = 1e-7  # values that the trees of scikit-learn tell apart
 
 
 @stored(
@@ -196,9 +197,11 @@ class SimilarityCalibrator(StoredVotes, ExtendableVotes, OutOfSampleSupport, Gro
         Z = self.space_.fit_transform(items)
         if isinstance(kind, ForestProximity):
             propose_projection(Z, "SimilarityCalibrator")
+            features = Z[:, : Z.shape[1] - self.space_.n_proba]
+            warn_of_scales(features, "SimilarityCalibrator", _CLOSEST)
         self._remember_columns(items.X)
         self.voters_ = Voters(items.codes, items.n_classes, items.weight)
-        self.similarity_ = self._learn_similarity(Z, self.voters_)
+        self.similarity_ = self._learn_similarity(Z, self.voters_, items.groups)
         self.heterogeneity_ = self._learn_heterogeneity(Z, items)
         self.scores_ = items.scores
         self._Z_grouped = Z if self.groups_ is not None else None
@@ -441,10 +444,11 @@ class SimilarityCalibrator(StoredVotes, ExtendableVotes, OutOfSampleSupport, Gro
     def _new_similarity(self) -> BaseSimilarity:
         return make_similarity(self.similarity, random_state=self.random_state, n_jobs=self.n_jobs)
 
-    def _learn_similarity(self, Z: Any, voters: Voters) -> BaseSimilarity:
-        n_proba = self.space_.n_proba
-        return self._new_similarity().fit(
-            Z, voters.codes, n_proba=n_proba, sample_weight=voters.weight
+    def _learn_similarity(self, Z: Any, voters: Voters, groups: Rows | None) -> BaseSimilarity:
+        similarity = self._new_similarity()
+        options: dict[str, Any] = {"groups": groups} if similarity.uses_groups else {}
+        return similarity.fit(
+            Z, voters.codes, n_proba=self.space_.n_proba, sample_weight=voters.weight, **options
         )
 
     def _learn_heterogeneity(self, Z: Any, items: CalibrationSet) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetcal._validation.text import counted
 from hetcal.cli import _options as options
 from hetcal.cli._console import errors, print_json
 from hetcal.cli._working import bar, tell
@@ -149,7 +150,8 @@ def apply(
         else:
             from hetcal.batches import Additions, load_model
 
-            written = Additions(load_model(model), **adding, expected=expected)
+            adding |= {"expected": expected, "count_learned": True}
+            written = Additions(load_model(model), **adding)
             writing = {"format": out_format, "overwrite": overwrite, "verbatim": verbatim}
             _stream(written, table, out, reading, writing, **sizes, say=say)
     seconds = time.perf_counter() - started
@@ -158,11 +160,15 @@ def apply(
         facts |= {"columns": written.names, "flags": written.counts}
         if engine == Engine.dask:
             facts |= {"engine": "dask", "parts": written.n_parts}
-        elif written.expected is not None:
-            facts["expected"] = written.expected.to_dict()
+        else:
+            facts["notes"] = _notes(written)
+            if written.expected is not None:
+                facts["expected"] = written.expected.to_dict()
         print_json(json.dumps(facts, indent=2))
     elif not quiet:
         _show(written, out, seconds)
+        for note in _notes(written) if engine == Engine.local else ():
+            tell(errors(), f"note: {note}", "yellow")
     if expected and not as_json and written.expected is not None:
         _show_expected(written.expected)
 
@@ -220,6 +226,17 @@ def _delimiter(source: Any, out: str) -> str | None:
     return None if out.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else source.delimiter
 
 
+def _notes(written: Additions) -> list[str]:
+    """Say that rows are no new ones to the model, where many are not."""
+    if written.learned is None or not written.learned.share:
+        return []
+    return [
+        f"{written.learned.in_words} are rows that the model was fitted on: it has learned from "
+        "their labels and looks better on them than on new rows. To measure it, use hetcal "
+        "diagnose, which predicts each row without its label."
+    ]
+
+
 def _show_expected(performance: Any) -> None:
     from hetcal.monitor.in_words import expected_sentence
 
@@ -233,8 +250,9 @@ def _show(written: Any, out: str, seconds: float) -> None:
     console = errors()
     where = "standard output" if out == "-" else out
     names = ", ".join(written.shown)
-    tell(console, f"{written.n_rows:,} rows to {where} ({seconds:.1f} s), with {names}")
+    tell(console, f"{counted(written.n_rows, 'row')} to {where} ({seconds:.1f} s), with {names}")
     for flag, count in written.counts.items():
         if count:
             share = count / written.n_rows
-            console.print(f"  {flag:<17} {count:>12,} rows ({share:.1%})")
+            rows = counted(count, "row").split(" ")
+            console.print(f"  {flag:<17} {rows[0]:>12} {rows[1]} ({100 * share:.1f} %)")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetcal._validation.text import counted
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, numbers_table, print_json, print_table, results
@@ -130,12 +131,13 @@ def _show(
     tested = f"{comparison.n_splits} splits" if comparison.n_splits else "each without its label"
     named = any(" on " in name for name in comparison.methods)  # 'forest on [X, P]'
     console.print(
-        f"{comparison.n_items:,} items, {tested}. * within one standard error of the best."
-        + (" X: the features, P: the model's probabilities." if named else ""),
+        f"{counted(comparison.n_items, 'item')}, {tested}. * within one standard error of the best",
         style="dim",
     )
+    if named:
+        console.print("X: the features, P: the model's probabilities", style="dim")
     for note in table_notes:
-        tell(errors(), f"Note: {note}", "dim")
+        tell(errors(), f"note: {note}", "yellow")
     notes = frame.xs("brier", level="metric")["note"]
     for method, note in notes[notes != ""].items():
         tell(console, f"{method}: {note}", "yellow")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
 from rich.table import Table
 
+from hetcal._quiet import collected
 from hetcal.cli._console import numbers_table, progress, results
 from hetcal.cli._demo_example import Example, calibrate, left_out, make_example, method_names, score
 from hetcal.cli._working import tell_line
@@ -28,8 +28,7 @@ def run_demo(*, seed: int = 0, out: Path | None = None, quiet: bool = False) -> 
     if not quiet:
         console.print(_introduction(example), soft_wrap=True)
     names = progress(method_names(), what="Calibrating", quiet=quiet)
-    with warnings.catch_warnings(record=True) as notes:
-        warnings.simplefilter("always")
+    with collected() as notes:
         predictions = {name: calibrate(example, name) for name in names}
     scores = score(example, predictions)
     console.print(_table(scores), markup=True)
@@ -37,7 +36,7 @@ def run_demo(*, seed: int = 0, out: Path | None = None, quiet: bool = False) -> 
         for line in verdict(example, scores):
             console.print(line, soft_wrap=True, markup=True)
         for note in notes:
-            tell_line(console, f"Note: {note.message}", "dim")
+            tell_line(console, f"note: {note.message}", "dim")
         if left_out():
             console.print(
                 f"Left out: {', '.join(left_out())}, which takes minutes on the pure core.",

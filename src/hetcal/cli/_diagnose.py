@@ -12,7 +12,7 @@ from hetcal._exceptions import InputError
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, print_json, results
-from hetcal.cli._working import bar, tell_line, warnings_as_notes
+from hetcal.cli._working import bar, tell, tell_line, warnings_as_notes
 
 if TYPE_CHECKING:
     from hetcal.report.model import Report
@@ -155,7 +155,7 @@ def _introduce(labelled: LabelledTable) -> None:
     d = 0 if labelled.X is None else labelled.X.shape[1]
     tell_line(console, f"{inputs.counted(labelled, d)}, classes {classes}{more}.")
     for note in labelled.notes:
-        tell_line(errors(), f"Note: {note}", "dim")
+        tell(errors(), f"note: {note}", "yellow")
 
 
 def _with_places(report: Report, labelled: LabelledTable, new_rows: Any) -> Report:

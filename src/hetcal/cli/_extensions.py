@@ -14,7 +14,7 @@ from rich.markup import escape
 GROUP = "hetcal.commands"
 # What is announced even where it is missing: name -> how to get it.
 _KNOWN = {
-    "paper": "They come with the package: pip install 'hetcal[paper]' "
+    "paper": "Install what the published experiments need: pip install 'hetcal[paper]' "
     "(in a source tree: pip install -e '.[paper]')."
 }
 
@@ -36,11 +36,13 @@ def _load(name: str, point: EntryPoint | None) -> typer.Typer:
 
 
 def _add_missing(app: typer.Typer, name: str, error: Exception) -> None:
-    remedy = _KNOWN.get(name, "Install the package again that they come with, or remove it.")
+    remedy = _KNOWN.get(name, "Install the package that has these commands again, or remove it.")
     message = f"The commands of 'hetcal {name}' are not installed here ({error}). {remedy}"
 
     def missing(context: typer.Context) -> None:
         raise ImportError(message)
 
     settings = {"allow_extra_args": True, "ignore_unknown_options": True}
-    app.command(name, help=escape(f"Not installed. {remedy}"), context_settings=settings)(missing)
+    app.command(name, help=escape(f"Not installed here. {remedy}"), context_settings=settings)(
+        missing
+    )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetcal._quiet import silenced
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, numbers_table, print_json, print_table, results
@@ -108,7 +108,8 @@ def fit(
         say(f"Fitting {method} on {labelled.n_items:,} items", None)
         calibrator, warned = _fitted(method, preserve, labelled, drawing.seed)
         say("Measuring", None)
-        from hetcal.tables.later_rows import items_digest
+        from hetcal.batches.row_sample import KEY, RowSample
+        from hetcal.tables.later_rows import items_digest, row_hashes
 
         warned += _dependent_rows(labelled, drawing.seed) if method in _LOCAL else []
         record = {
@@ -126,7 +127,8 @@ def fit(
         say(f"Saving {out}", None)
         from hetcal.persistence import save
 
-        metadata = {"table": labelled.roles.to_dict(), "fit": record}
+        sample = RowSample.of(row_hashes(labelled.X, labelled.output))
+        metadata = {"table": labelled.roles.to_dict(), "fit": record, KEY: sample.to_dict()}
         save(calibrator, out, forget_features=forget_features, metadata=metadata)
     fitted = _Fitted(out, labelled, calibrator, record, time.perf_counter() - started)
     if as_json:
@@ -177,8 +179,7 @@ def _measured(calibrator: Any, items: CalibrationSet, seed: int) -> dict[str, fl
     from hetcal.metrics.gains import Gain
     from hetcal.metrics.scores import brier_losses
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silenced():
         Q = out_of_sample_proba(calibrator, items, seed)
         low_quantile = low_support(calibrator)
     scored, known = items.with_positive_weight(), items.weights > 0
@@ -235,6 +236,7 @@ class _Fitted:
             print_table(console, _experts_table(shown))
             if len(experts) > len(shown):
                 console.print(f"and {len(experts) - len(shown)} with less weight", style="dim")
+            console.print("base: the average of global maps, which look at no feature", style="dim")
         size = file_size(self.out.stat().st_size)
         console.print()
         tell(console, f"Saved {self.out} ({size}, {self.seconds:.1f} s). Next:")
@@ -298,9 +300,9 @@ def _check_choices(method: str, preserve: str | None) -> None:
     from hetcal._exceptions import InputError
 
     if method not in _METHODS:
-        from difflib import get_close_matches
+        from hetcal._validation.text import closest
 
-        close = get_close_matches(method.lower(), _METHODS, n=1)
+        close = closest(method.lower(), _METHODS)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(f"Unknown method {method!r}.{hint} Known names: {', '.join(_METHODS)}.")
     if preserve not in (None, "label"):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 8
 _NAME_WIDTH = 30
-_TOLD = ("fit", "table", "refreshes", "items")
+_TOLD = ("fit", "table", "refreshes", "items", "learned_rows")
 _COUNTED = {"counted_rows": "items of", "counted_labels": "labels of"}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetcal._validation.text import counted
 from hetcal.cli import _options as options
 from hetcal.cli._console import cell, errors, numbers_table, print_json, print_lines, results
 from hetcal.cli._monitor_metrics import MetricsFormat, metrics_text
@@ -57,8 +58,7 @@ def monitor(
         str | None,
         typer.Option(
             metavar="TABLE",
-            help="Items to compare with instead. None of them may have been in the table of "
-            "hetcal fit, which cannot be checked.",
+            help="Items to compare with instead, none of which was in the table of hetcal fit.",
             rich_help_panel=_REFERENCE,
         ),
     ] = None,
@@ -298,14 +298,15 @@ def _show(
     if quiet:
         return
     share = facts["flag_share"]
-    flagged = "" if share is None else f", {facts['flagged']:,} flagged ({share:.2%}"
-    usual = "" if share is None else f"; {facts['rate']:.2%} while all is well)"
+    flagged = "" if share is None else f", {facts['flagged']:,} flagged ({100 * share:.2f} %"
+    usual = "" if share is None else f"; {100 * facts['rate']:g} % while all is well)"
     alone = watched.n_labels and not watched.n_rows
-    new = f"{watched.n_labels:,} labels" if alone else f"{watched.n_rows:,} items"
-    tell(console, f"{new} now, {facts['seen']:,} items in all{flagged}{usual}")
+    new = counted(watched.n_labels, "label") if alone else counted(watched.n_rows, "item")
+    tell(console, f"{new} now, {counted(facts['seen'], 'item')} in all{flagged}{usual}")
     tell(
         console,
-        f"evidence 10^{facts['log10_evidence']:.1f}, alarm at 10^{facts['log10_bound']:.1f}; "
+        f"evidence of a change 10^{facts['log10_evidence']:.1f}, alarm at "
+        f"10^{facts['log10_bound']:.1f}; "
         f"compared with {facts['reference']['items']:,} items by {' and '.join(facts['scores'])}",
     )
     _show_groups(console, facts)
@@ -332,7 +333,7 @@ def _show_alarms(console: Any, facts: dict[str, Any]) -> None:
 def _show_groups(console: Any, facts: dict[str, Any]) -> None:
     rows = [row for row in facts["groups"] if row["seen"] or row["labels"]]
     rows.sort(key=lambda row: (row["kind"] != "all", -row["log10_evidence"]))
-    columns = "who", "items", "flagged", "evidence", "labels", "accuracy z", "evidence in labels"
+    columns = "who", "items", "flagged", "evidence", "labels", "accuracy z", "label evidence"
     table = numbers_table(*columns)
     for row in rows[:_GROUPS_SHOWN]:
         z = row["accuracy_z"]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._quiet import silenced
 from hetcal._validation.text import as_text, is_missing
+from hetcal.batches.row_sample import LearnedRows, RowSample
 from hetcal.cli._reference_items import ReferenceTables, texts_of
 from hetcal.monitor.dependence import suggest_dependence
+from hetcal.tables.later_rows import row_hashes
 from hetcal.tables.reading import open_table
 from hetcal.tables.selection import listed
 from hetcal.tables.sizes import BATCH_ROWS
@@ -32,6 +33,8 @@ _NEWEST = 2000
 _ENOUGH_ROWS, _MUCH_ALIKE = 200, 3
 #: Standard deviations by which more rows than usual are flagged where an alarm goes on.
 _LEAST_Z = 3.0
+#: Such a share of rows that the model was fitted on is no stream to watch.
+_MOSTLY = 0.5
 
 
 def watch(
@@ -50,8 +53,8 @@ def watch(
     roles, n_read, n_rows, n_labels = loaded.roles, 0, 0, 0
     expected, newest, apart = None, None, 1
     unknown, digest, before = _UnknownLabels(), hashlib.sha256(), watcher.groups()
-    with open_table(table, **vars(reading)) as source, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    learned = LearnedRows(RowSample.stored(loaded))
+    with open_table(table, **vars(reading)) as source, silenced():
         has_labels = roles.label in source.names
         if labels_only and not has_labels:
             raise InputError(
@@ -72,7 +75,9 @@ def watch(
                 y = np.array(labels, dtype=object)[rows]
                 n_labels += int(pd.notna(y).sum())
             names = None if by is None else np.array(texts_of(batch, by), dtype=object)[rows]
-            digest.update(_row_hashes(X, output[items.kind]))
+            hashes = row_hashes(X, items.output[rows])
+            digest.update(hashes.tobytes())
+            learned.count(hashes)
             if labels_only:
                 watcher.update_labels(X, y, **output, by=names)
             else:
@@ -86,7 +91,8 @@ def watch(
                     sums = expectation.sums(Q, int(seen["flag"].sum()))
                     expected = sums if expected is None else expected + sums
             say(f"Watching {table}: {n_read:,} rows", source.done())
-    notes = unknown.notes(roles) + _notes_on_order(watcher, apart)
+    notes = _notes_on_learned(learned, table)
+    notes += unknown.notes(roles) + _notes_on_order(watcher, apart)
     notes += _more_labels_than_items(watcher, table) if labels_only else []
     groups = _added(before, watcher.groups())
     keeps = _keeps_alarm(watcher, groups[0])
@@ -133,11 +139,6 @@ def _keeps_alarm(watcher: SupportMonitor, added: dict[str, Any]) -> bool:
     return more or max(times) > watcher.n_seen_ - n
 
 
-def _row_hashes(X: Any, output: NDArray[np.float64]) -> bytes:
-    parts = [*([] if X is None else [X.reset_index(drop=True)]), pd.DataFrame(output)]
-    return pd.util.hash_pandas_object(pd.concat(parts, axis=1), index=False).to_numpy().tobytes()
-
-
 def changes_since(
     watcher: SupportMonitor, watched: Watched, reference: ReferenceTables, notes: list[str]
 ) -> pd.DataFrame | None:
@@ -157,6 +158,19 @@ def changes_since(
     X, output = watched.newest
     newest = {kind: values[-_NEWEST:] for kind, values in output.items()}
     return watcher.what_changed(X.iloc[-_NEWEST:], items.X, **newest)
+
+
+def _notes_on_learned(learned: LearnedRows, table: str) -> list[str]:
+    """Say that rows are no new ones to the model; raise where most of them are not."""
+    if not learned.share:
+        return []
+    found = f"{learned.in_words} of {table} are rows that the model was fitted on"
+    if learned.share > _MOSTLY:
+        raise InputError(
+            f"{found}: it has learned from their labels, so that they tell nothing about new ones. "
+            "Nothing was counted. Pass rows that it has not seen."
+        )
+    return [f"{found}, which tell nothing about new ones. Leave them out."]
 
 
 def _notes_on_order(watcher: SupportMonitor, apart: int) -> list[str]:

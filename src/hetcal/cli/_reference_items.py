@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from hetcal._exceptions import InputError
 from hetcal._typing import Rows
 from hetcal.batches.item_tables import ItemTable, item_tables
+from hetcal.batches.row_sample import LearnedRows, RowSample
 from hetcal.monitor.watched import calibrator_inside
 from hetcal.tables.groups import group_names
 from hetcal.tables.kinds import as_labels, as_table
-from hetcal.tables.later_rows import items_digest, read_later
+from hetcal.tables.later_rows import items_digest, read_later, row_hashes
 from hetcal.tables.output_columns import missing_rows
 from hetcal.tables.reading import open_table, whole_table
 from hetcal.tables.sampling import RowSampler
@@ -78,7 +79,15 @@ def held_out_items(
     source: str, loaded: LoadedModel, by: str | None, reading: Reading
 ) -> ReferenceItems:
     """Return the rows of a table that the model has not seen."""
-    return _items_of(_usable_rows(source, loaded, by, reading, held_out=True), loaded, by)
+    items = _items_of(_usable_rows(source, loaded, by, reading, held_out=True), loaded, by)
+    learned = LearnedRows(RowSample.stored(loaded))
+    learned.count(row_hashes(items.X, items.output))
+    if learned.share:
+        raise InputError(
+            f"{learned.in_words} of --held-out {source} are rows that the model was fitted on. "
+            "Leave them out; the table of hetcal fit itself goes with --calibration."
+        )
+    return items
 
 
 def own_items(

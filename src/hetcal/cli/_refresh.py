@@ -154,6 +154,7 @@ def refresh(
                 forget_features=bool(loaded.facts.get("forget_features")),
                 metadata=metadata
                 | {"fit": loaded.record | {"low_support": low}, "refreshes": [*past, record]}
+                | _sample(loaded, [*old, new])
                 | items,
             )
     shown = _Shown(record, written, out, clock.perf_counter() - started)
@@ -198,6 +199,20 @@ def _items(
         return {}
     tables = after_refresh([*before, *added], refreshed.kept)
     return {"items": [table.to_dict() for table in tables]}
+
+
+def _sample(loaded: LoadedModel, read: list[LaterRows]) -> dict[str, Any]:
+    """Return by what the rows that the model has learned from are known again."""
+    import numpy as np
+
+    from hetcal.batches.row_sample import KEY, RowSample
+    from hetcal.tables.later_rows import row_hashes
+
+    hashes = np.concatenate([row_hashes(rows.X, rows.output) for rows in read])
+    stored = RowSample.stored(loaded)
+    if stored is None or len(read) > 1:
+        return {KEY: RowSample.of(hashes).to_dict()}
+    return {KEY: stored.with_more(hashes).to_dict()}
 
 
 def _refuse_seen(table: str, digest: str, past: list[dict[str, Any]]) -> None:

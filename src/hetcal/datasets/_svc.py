@@ -11,7 +11,6 @@ same probabilities to about 1e-6.
 from __future__ import annotations
 
 import inspect
-import warnings
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -21,6 +20,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hetcal._quiet import silenced
 
 __all__ = ["PlattSVC"]
 
@@ -88,8 +89,7 @@ class PlattSVC(ClassifierMixin, BaseEstimator):
         options = {"C": self.C, "kernel": self.kernel, "gamma": self.gamma}
         if use_sklearn:
             # The deprecation is known, and this class is the answer to it.
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", category=FutureWarning, message=".*probability.*")
+            with silenced(FutureWarning):
                 self.machine_ = SVC(
                     probability=True, random_state=self.random_state, **options
                 ).fit(X, y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal._exceptions import HetcalWarning
+from hetcal._quiet import silenced
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration.fitting import shared_folds
 from hetcal.calibration.hybrid import HybridCalibrator
@@ -199,9 +199,8 @@ def _fitted_hybrid(
     items: CalibrationSet, random_state: int, n_jobs: int | None
 ) -> HybridCalibrator:
     hybrid = HybridCalibrator(classes=items.classes, random_state=random_state, n_jobs=n_jobs)
-    with warnings.catch_warnings():
-        # What it warns of, little reliance on the model, is one of the verdicts.
-        warnings.simplefilter("ignore", HetcalWarning)
+    # What it warns of, little reliance on the model, is one of the verdicts.
+    with silenced(HetcalWarning):
         return hybrid.fit_set(items)
 
 

@@ -14,7 +14,6 @@ probabilities is asked too; items and new items are scored by forests that have 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +23,7 @@ from scipy.optimize import nnls
 from scipy.special import ndtri, softmax
 from sklearn.exceptions import ConvergenceWarning
 
+from hetcal._quiet import silenced
 from hetcal._typing import Matrix
 from hetcal._validation import check_proba
 from hetcal._validation.containers import as_float_array
@@ -247,8 +247,7 @@ def _balance(
     old = np.maximum(old / old.sum(), _LEAST_PRIOR)
     if np.unique(items.codes[rows]).shape[0] < 2:
         return _Balance(old, old, np.zeros(K))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with silenced(ConvergenceWarning):
         fitted = get_calibrator("bcts").fit_set(items.take(rows))
     before = items.weights[rows] @ fitted.predict_set(items.take(rows))
     before = np.maximum(before / before.sum(), _LEAST_PRIOR)

@@ -35,6 +35,7 @@ _THRESHOLDS = np.arange(1, 100) / 100
 
 LABELS = {
     "uncalibrated": "uncalibrated",
+    "global": "average of global maps",
     "temperature": "temperature scaling",
     "bcts": "bias-corrected temperature",
     "beta": "beta calibration",

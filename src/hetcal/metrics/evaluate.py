@@ -93,6 +93,7 @@ def evaluate(
     -------
     DataFrame
         Index ``metric``, columns ``value``, ``low``, ``high``; for a dict also ``method``, first.
+        ``print(table.to_string())`` shows all columns where the terminal is narrow.
         The rows: ``brier_score``, its parts ``brier_calibration``, ``brier_refinement`` (these two
         add up to it) and ``brier_uncertainty``, ``log_loss``, ``accuracy``, ``expected_cost``
         where asked for, ``ece_top_label``, ``ece_top_label_debiased``, ``ece_class_wise`` (15

@@ -32,7 +32,7 @@ from scipy.special import stdtrit
 
 from hetcal._typing import Vector
 from hetcal.data import CalibrationSet
-from hetcal.metrics.standard_errors import effective_items, mean_and_error
+from hetcal.metrics.standard_errors import effective_items, error_of_mean
 
 Z95 = 1.96
 # What fitting a direction costs, times n. None: the mean loss. No map is fitted to the accuracy.
@@ -53,8 +53,8 @@ class Gain:
         gain, error = gain_and_error(
             worse, better, items.weight, items.groups, n_classes=items.n_classes
         )
-        n_units = items.n_items if items.groups is None else np.unique(items.groups).size
-        half = error * float(stdtrit(max(n_units - 1, 1), 0.975))
+        _, freedom = error_of_mean(worse - better, items.weight, items.groups)
+        half = error * float(stdtrit(max(freedom, 1.0), 0.975))
         return cls(gain, gain - half, gain + half)
 
     @property
@@ -97,7 +97,8 @@ def gain_and_error(
     >>> gain_and_error(before, before)
     (0.0, 0.0)
     """
-    gain, of_items = mean_and_error(worse - better, weight, units)
+    gain = np.average(worse - better, weights=weight)
+    of_items, _ = error_of_mean(worse - better, weight, units)
     if np.array_equal(worse, better):  # nothing was changed, and nothing is gained on any item
         return float(gain), float(of_items)
     cost = _COSTS[metric]

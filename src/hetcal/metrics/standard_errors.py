@@ -26,6 +26,7 @@ from scipy.special import stdtrit
 from hetcal._typing import Matrix, Vector
 
 _NEARLY_ALL = 0.999
+_LEAST_WEIGHT = 1e-300
 # What means of losses that are never below 0 can be at most.
 _LARGEST = {
     "accuracy": 1.0,
@@ -133,9 +134,7 @@ def _interval(
 ) -> tuple[float, float]:
     kept = share > 0
     losses, share = losses[kept], share[kept]
-    units = (
-        np.arange(len(losses)) if units is None else np.unique(units[kept], return_inverse=True)[1]
-    )
+    units = np.arange(len(losses)) if units is None else _numbered(units[kept])
     # Beside a unit with nearly all the weight the others do not show how far it may be off.
     if units.max() == 0 or np.bincount(units, share).max() > _NEARLY_ALL:
         return np.nan, np.nan
@@ -149,8 +148,7 @@ def _interval(
         beyond = float(stdtrit(float(units.max()), (1 + confidence) / 2)) ** 2
         beyond /= n_items + beyond
         return (mean - beyond, mean) if mean > 0.5 else (mean, mean + beyond)
-    residual: Vector = np.bincount(units, share * deviation).astype(np.float64)
-    error, freedom = _error_of_units(residual, share, units, n_items)
+    error, freedom = error_of_mean(losses, share, units)
     quantile = float(stdtrit(max(freedom, 1.0), (1 + confidence) / 2))
     skewness = float(share @ deviation**3) / spread**3 / n_items**0.5
     skewness *= (2 * quantile**2 + 1) / (3 * quantile**2)
@@ -178,19 +176,61 @@ def _error_of_units(
     return float(ratio @ residual**2) ** 0.5, total**2 / squares
 
 
+def error_of_mean(
+    losses: Vector, weight: Vector | None = None, units: NDArray[np.int64] | None = None
+) -> tuple[float, float]:
+    """Return the standard error of a mean, and its degrees of freedom for Student's quantile.
+
+    Without weights and units these are that of :func:`mean_and_error` and n - 1.
+
+    Examples
+    --------
+    >>> error, freedom = error_of_mean(np.array([1.0, 2.0, 3.0, 5.0]))
+    >>> round(error, 4), round(freedom, 4)
+    (0.8539, 3.0)
+    """
+    share = _shares(len(losses), weight)
+    kept = share > 0
+    losses, share = losses[kept], share[kept]
+    places = np.arange(len(losses)) if units is None else _numbered(units[kept])
+    if np.bincount(places, share).max() > _NEARLY_ALL:
+        return float(mean_and_error(losses, share, places)[1]), 1.0
+    residual = np.bincount(places, share * (losses - losses @ share)).astype(np.float64)
+    n_items = effective_items(losses, share, places)
+    return _error_of_units(residual, share, places, n_items)
+
+
+def _numbered(units: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.unique(units, return_inverse=True)[1]
+
+
+def kish_number(weight: Vector, units: NDArray[np.int64] | None = None) -> float:
+    """Return how many equal items, or equal units, weighted ones are worth (Kish).
+
+    Examples
+    --------
+    >>> kish_number(np.array([1.0, 1.0, 1.0, 1.0])), kish_number(np.array([2.0, 1.0]))
+    (4.0, 1.8)
+    >>> kish_number(np.array([2.0, 1.0, 1.0]), np.array([0, 1, 1]))
+    2.0
+    """
+    mass = weight if units is None else np.bincount(_numbered(units), weight)
+    return float(mass.sum() ** 2 / max(float(mass @ mass), _LEAST_WEIGHT))
+
+
 def effective_items(
     losses: Vector, weight: Vector | None, units: NDArray[np.int64] | None
 ) -> float:
     """Return how many independent items the losses are worth: between the groups and the items."""
     share = _shares(len(losses), weight)
-    n_items = 1 / float(share @ share)
+    n_items = kish_number(share)
     if units is None:
         return n_items
-    masses = np.bincount(units, share)
+    n_units = kish_number(share, units)
     alone, together = (mean_and_error(losses, weight, u)[1] for u in (None, units))
     if not (alone > 0 and together > 0):  # equal losses do not show how far groups differ
-        return 1 / float(masses @ masses)
-    return n_items / float(np.clip((together / alone) ** 2, 1, n_items * float(masses @ masses)))
+        return n_units
+    return n_items / float(np.clip((together / alone) ** 2, 1, n_items / n_units))
 
 
 def within_one_se(

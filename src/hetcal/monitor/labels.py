@@ -11,6 +11,7 @@ from hetcal._stored import expect, stored
 from hetcal._stored.fields import count, numbers
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.metrics.scores import brier_losses
+from hetcal.metrics.standard_errors import kish_number
 
 NAMES = ("accuracy", "brier")
 _LEAST_WEIGHT = 1e-300
@@ -70,7 +71,7 @@ class LabelSums:
         parts = excesses(Q, codes), variance, expected
         if weight is None:
             return cls(len(Q), *(part.sum(axis=1) for part in parts))
-        n = round(effective_number(weight))
+        n = round(kish_number(weight))
         counts = n * weight / max(float(weight.sum()), _LEAST_WEIGHT)
         return cls(n, *(part @ counts for part in parts))
 
@@ -118,11 +119,6 @@ class LabelSums:
         n = len(self.excess)
         expect(n >= 3 and len(self.variance) == n, self, "are not counted")
         expect(len(self.expected) == n, self, "expect other scores")
-
-
-def effective_number(weight: Vector) -> float:
-    """Return how many equal items weighted ones are worth (Kish)."""
-    return float(weight.sum() ** 2 / max(float(weight @ weight), _LEAST_WEIGHT))
 
 
 def excesses(Q: Matrix, codes: Rows) -> Matrix:

@@ -18,9 +18,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from typing import Any
 
+from hetcal._validation.text import closest
 from hetcal.calibration import list_calibrators
 
 # Printed name -> name in the registry of calibrators.
@@ -184,7 +184,7 @@ def check_methods(names: Iterable[str], dataset: str, *, prefer: str = "exact") 
     for name in names:
         method = printed.get(name.lower(), name)
         if method not in known:
-            close = get_close_matches(name, known, n=1)
+            close = closest(name, known)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ValueError(f"Unknown method {name!r}.{hint} Known: {', '.join(known)}.")
         if method in ("Platt", "mcgrad") and _plan(dataset).n_classes > 2:

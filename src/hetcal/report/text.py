@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hetcal._printable import printable
+from hetcal._validation.text import counted
 from hetcal.diagnosis import findings
 from hetcal.diagnosis.render import wrapped
 from hetcal.report import model
@@ -103,7 +104,7 @@ def subgroup_lines(r: model.Report, width: int = 80) -> list[str]:
     for g in groups:
         said = (
             f"{g.rule}: {g.label} predicted {g.predicted:.2f}, observed {g.observed:.2f} "
-            f"({g.low:.2f} to {g.high:.2f}), {g.count:,} items"
+            f"({g.low:.2f} to {g.high:.2f}), {counted(g.count, 'item')}"
         )
         lines += _wrapped(said, width, "    ", first="  - ")
     return lines

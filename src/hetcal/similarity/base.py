@@ -62,6 +62,8 @@ class BaseSimilarity(ThreadSafe, BaseEstimator, ABC):
     # Whether the method can use missing values and sparse matrices as they are.
     accepts_missing = False
     accepts_sparse = False
+    # Whether fit takes groups=, because it predicts calibration items to choose something.
+    uses_groups = False
 
     @abstractmethod
     def fit(

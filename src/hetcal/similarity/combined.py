@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from copy import copy
 from typing import Any, Self
 
@@ -12,12 +13,15 @@ from sklearn.base import clone
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import MOST_CLASSES, instance, number, whole
 from hetcal._typing import Rows
+from hetcal.data import Folds
 from hetcal.kernels.simplex import normalize_rows
 from hetcal.kernels.votes import Ballot, Voters, VoteRule, vote_with_matrix
 from hetcal.metrics.scores import brier_losses
 from hetcal.similarity.base import BaseSimilarity, Matrix
 
 _CANDIDATES = np.linspace(0.0, 1.0, 11)
+# Some items, those that vote on them, and the similarities of features and of probabilities.
+_Part = tuple[Rows, Rows, Matrix, Matrix]
 
 
 def _candidates(value: Any) -> bool:
@@ -45,7 +49,8 @@ class CombinedSimilarity(BaseSimilarity):
         The similarity of the features and that of the probabilities.
     weight : float or "auto", default="auto"
         The share a of the features; ``"auto"`` takes, from eleven candidates, the one whose
-        out-of-sample         vote on the calibration items has the smallest Brier score.
+        out-of-sample vote on the calibration items has the smallest Brier score. Where the items
+        have groups, no item of the same group votes, and both parts are learned without it.
 
     Attributes
     ----------
@@ -54,6 +59,8 @@ class CombinedSimilarity(BaseSimilarity):
     scores_ : dict of float to float
         Out-of-sample Brier score of every candidate (empty when ``weight`` was given).
     """
+
+    uses_groups = True
 
     def __init__(
         self,
@@ -73,6 +80,7 @@ class CombinedSimilarity(BaseSimilarity):
         *,
         n_proba: int = 0,
         sample_weight: Matrix | None = None,
+        groups: Rows | None = None,
     ) -> Self:
         """Fit both parts and choose their weight."""
         if self.weight != "auto" and (isinstance(self.weight, str) or not 0 <= self.weight <= 1):
@@ -92,7 +100,10 @@ class CombinedSimilarity(BaseSimilarity):
         self.on_proba_.fit(proba, codes, n_proba=n_proba, sample_weight=sample_weight)
         self.scores_: dict[float, float] = {}
         if self.weight == "auto":
-            self.scores_ = self._out_of_sample_scores(codes, sample_weight)
+            voters = Voters(codes, int(codes.max()) + 1, sample_weight)
+            together = groups is not None and np.ptp(groups) > 0
+            parts = self._left_out_groups(Z, voters, groups) if together else self._left_out_one()
+            self.scores_ = self._scores(parts, voters)
             self.weight_ = min(self.scores_, key=self.scores_.__getitem__)
         else:
             self.weight_ = float(self.weight)
@@ -163,17 +174,37 @@ class CombinedSimilarity(BaseSimilarity):
         # 0 * -inf is not a number: whoever may not vote in one part may not vote at all.
         return np.where(np.isneginf(features) | np.isneginf(proba), -np.inf, blended)
 
-    def _out_of_sample_scores(
-        self, codes: NDArray[np.int64], sample_weight: Matrix | None
-    ) -> dict[float, float]:
-        voters = Voters(codes, int(codes.max()) + 1, sample_weight)
-        weight = np.ones(codes.shape[0]) if sample_weight is None else sample_weight
-        total = dict.fromkeys(_CANDIDATES.tolist(), 0.0)
+    def _left_out_one(self) -> Iterator[_Part]:
+        """Yield the similarities of the items to all others."""
+        everyone = np.arange(self.n_items_)
         for rows in self._chunks(self.n_items_):
             features = self.on_features_.out_of_sample_pairwise(rows)
-            proba = self.on_proba_.out_of_sample_pairwise(rows)
+            yield everyone[rows], everyone, features, self.on_proba_.out_of_sample_pairwise(rows)
+
+    def _left_out_groups(self, Z: Any, voters: Voters, groups: Rows | None) -> Iterator[_Part]:
+        """Yield the similarities of the items to those of other groups, learned from these."""
+        for kept, left_out in Folds.make(self.n_items_, seed=0, groups=groups):
+            some, fixed = voters.take(kept), clone(self).set_params(weight=0.5)
+            fixed.fit(Z[kept], some.codes, n_proba=self.n_proba_, sample_weight=some.weight)
+            for chunk in fixed._chunks(len(left_out)):
+                rows = left_out[chunk]
+                features, proba = self._parts(Z[rows])
+                yield (
+                    rows,
+                    kept,
+                    fixed.on_features_.pairwise(features),
+                    fixed.on_proba_.pairwise(proba),
+                )
+
+    def _scores(self, parts: Iterable[_Part], voters: Voters) -> dict[float, float]:
+        """Return the Brier score of every candidate."""
+        codes = voters.codes
+        weight = np.ones(codes.shape[0]) if voters.weight is None else voters.weight
+        total = dict.fromkeys(_CANDIDATES.tolist(), 0.0)
+        for rows, kept, features, proba in parts:
+            some = voters.take(kept)
             for a in total:
-                ballot = vote_with_matrix(self._blend(features, proba, a), voters, VoteRule())
+                ballot = vote_with_matrix(self._blend(features, proba, a), some, VoteRule())
                 Q = normalize_rows(ballot.mass)
                 total[a] += float(weight[rows] @ brier_losses(Q, codes[rows]))
         return {a: score / float(weight.sum()) for a, score in total.items()}

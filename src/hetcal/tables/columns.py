@@ -49,7 +49,12 @@ from hetcal.tables.kinds import (
     values_of,
 )
 from hetcal.tables.labelled_table import LabelledTable
-from hetcal.tables.output_columns import both_classes, missing_rows, read_output, row_numbers
+from hetcal.tables.output_columns import (
+    both_classes,
+    missing_rows,
+    nothing_in,
+    read_output,
+)
 from hetcal.tables.roles import TableRoles
 from hetcal.tables.selection import listed, one_column, pattern_parts, select_columns
 
@@ -391,7 +396,7 @@ def _kept_rows(
     if (absent & labelled).any():
         n = int((absent & labelled).sum())
         if not drop_missing:
-            refuse_missing(columns, absent & labelled)
+            refuse_missing(columns, np.isnan(given) & labelled[:, None])
         notes.append(f"{n:,} row{'s' if n > 1 else ''} without a probability left out.")
     kept = np.flatnonzero(labelled & ~absent)
     if kept.size < 2:
@@ -403,10 +408,10 @@ def _kept_rows(
 
 
 def refuse_missing(columns: list[str], absent: NDArray[np.bool_], first_row: int = 1) -> NoReturn:
-    """Raise for labelled rows without a probability."""
+    """Raise for labelled rows without a probability; ``absent`` may say in which columns."""
     raise InputError(
-        f"{listed(columns, 5)}: nothing in {row_numbers(absent, first_row)} (counted from 1). Pass "
-        "--drop-missing to leave such rows out, or fill them in."
+        f"{nothing_in(columns, absent, first_row)}. Pass --drop-missing to leave such rows out, or "
+        "fill them in."
     )
 
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from hetcal.tables.sources import COMMA_NUMBER
+from hetcal.tables.decimal_commas import COMMA_NUMBER
 
 #: The reason for text that may be numbers.
 WITH_COMMAS = "numbers with a comma"

@@ -178,7 +178,7 @@ class _Stream:
         )
         absent = missing_rows(given) & labelled
         if absent.any() and not self.roles.get("drop_missing", False):
-            refuse_missing(self.columns, absent, first_row)
+            refuse_missing(self.columns, np.isnan(given) & labelled[:, None], first_row)
         usable = labelled & ~absent
         self.n_unlabelled += int((~labelled).sum())
         self.n_absent += int(absent.sum())

@@ -57,9 +57,9 @@ class LaterRows:
         """Number of rows that can be learned from."""
         return len(self.y)
 
-    def hashes(self) -> NDArray[np.integer]:
+    def hashes(self) -> NDArray[np.uint64]:
         """Return one number for each row, by which the same values are known again."""
-        return _hashes(self.X, self.output, self.y)
+        return row_hashes(self.X, self.output, self.y)
 
     def digest(self, *, ordered: bool = False) -> str:
         """Return a fingerprint of the items, by which they are known again in any order, or one."""
@@ -75,18 +75,20 @@ def items_digest(X: pd.DataFrame | None, output: NDArray[np.float64], y: NDArray
     >>> items_digest(X, p, y) == items_digest(X + 1, p, y)
     False
     """
-    return _digest(_hashes(X, output, y))
+    return _digest(row_hashes(X, output, y))
 
 
-def _hashes(X: pd.DataFrame | None, output: NDArray[np.float64], y: NDArray) -> NDArray[np.integer]:
-    parts = [pd.DataFrame(output), pd.Series(y.astype(str))]
-    if X is not None:
-        parts.insert(0, X.reset_index(drop=True))
+def row_hashes(
+    X: pd.DataFrame | None, output: NDArray[np.float64], y: NDArray | None = None
+) -> NDArray[np.uint64]:
+    """Return one number for each row, by which the same values are known again."""
+    parts: list[Any] = [] if X is None else [X.reset_index(drop=True)]
+    parts += [pd.DataFrame(output), *([] if y is None else [pd.Series(y.astype(str))])]
     whole = pd.concat(parts, axis=1)
-    return pd.util.hash_pandas_object(whole, index=False).to_numpy()
+    return np.asarray(pd.util.hash_pandas_object(whole, index=False), dtype=np.uint64)
 
 
-def _digest(hashes: NDArray[np.integer]) -> str:
+def _digest(hashes: NDArray[np.uint64]) -> str:
     return hashlib.sha256(hashes.tobytes()).hexdigest()
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
 from hetcal._validation.proba import are_probabilities
-from hetcal._validation.text import parse_numbers
+from hetcal._validation.text import counted, parse_numbers
 from hetcal.tables.kinds import values_of
 from hetcal.tables.selection import listed
 
@@ -91,6 +91,20 @@ def missing_rows(output: Matrix) -> NDArray[np.bool_]:
     return np.asarray(np.isnan(output).any(axis=1))
 
 
+def nothing_in(columns: Sequence[str], absent: NDArray[np.bool_], first_row: int = 1) -> str:
+    """Name the rows in which cells are empty, and the columns of these cells.
+
+    Examples
+    --------
+    >>> nothing_in(["p_a", "p_b"], np.array([[False, False], [False, True]]))
+    "'p_b': nothing in row 2 (counted from 1)"
+    """
+    cells = absent.reshape(len(absent), -1)
+    empty = [columns[j] for j in np.unique(np.nonzero(cells)[1])]
+    rows = row_numbers(np.asarray(cells.any(axis=1)), first_row)
+    return f"{listed(empty, 5)}: nothing in {rows} (counted from 1)"
+
+
 def row_numbers(rows: NDArray[np.bool_], first_row: int = 1) -> str:
     """Return the numbers of the first of these rows, as people count.
 
@@ -116,7 +130,9 @@ def _check_range(P: Matrix, columns: Sequence[str], first_row: int) -> None:
     off = known & (np.abs(total - 1) > _SUM_TOLERANCE)
     if off.any():
         place = int(np.argmax(off))
-        most = "Every row is off" if off.sum() == known.sum() else f"{off.sum():,} rows are off"
+        n_off = int(off.sum())
+        some = f"{counted(n_off, 'row')} {'is' if n_off == 1 else 'are'} off"
+        most = "Every row is off" if n_off == known.sum() else some
         raise InputError(
             f"{_named(columns)} sum to {total[place]:.4g} in row {first_row + place}, not to 1. "
             f"{most}. Is a class missing, or a column no probability? Name the columns one by one; "

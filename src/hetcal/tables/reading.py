@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from hetcal._exceptions import InputError
-from hetcal._validation.text import infer_column
+from hetcal._validation.text import closest, infer_column
 from hetcal.tables.parquet_parts import ParquetFolder
 from hetcal.tables.sizes import BATCH_ROWS
 from hetcal.tables.sources import ArrowSource, CsvSource, ParquetSource, Source
@@ -145,7 +145,8 @@ def read_table(
     encoding : str, default="utf-8"
         Of a CSV file.
     decimal : {".", ","}, default="."
-        The decimal sign of a CSV file; with ``","``, dots stand between thousands.
+        The decimal sign of a CSV file. With ``","``, points stand between thousands; a column
+        that does not show whether they do (1.484) is an error, one with 0.484 is left as it is.
 
     Returns
     -------
@@ -235,11 +236,9 @@ def _open_binary(path: str | Path, closing: contextlib.ExitStack) -> BinaryIO:
 
 
 def _close_files(path: Path) -> str:
-    from difflib import get_close_matches
-
     if not path.parent.is_dir():
         return f" There is no folder {path.parent} either."
-    near = get_close_matches(path.name, [file.name for file in path.parent.iterdir()], n=3)
+    near = closest(path.name, [file.name for file in path.parent.iterdir()], n=3)
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 

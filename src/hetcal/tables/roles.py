@@ -16,7 +16,12 @@ from hetcal._validation.text import as_text
 from hetcal.tables.class_columns import class_finder
 from hetcal.tables.confidence import of_second_class, predicted_codes, right_or_wrong
 from hetcal.tables.kinds import as_components, as_feature, as_labels, as_table
-from hetcal.tables.output_columns import both_classes, missing_rows, read_output, row_numbers
+from hetcal.tables.output_columns import (
+    both_classes,
+    missing_rows,
+    nothing_in,
+    read_output,
+)
 from hetcal.tables.selection import did_you_mean, listed
 
 
@@ -156,8 +161,7 @@ class TableRoles:
         absent = missing_rows(given)
         if absent.any() and not leave_missing:
             raise InputError(
-                f"{listed(self.output, 5)}: nothing in {row_numbers(absent, first_row)} (counted "
-                f"from 1). Pass {remedy}."
+                f"{nothing_in(self.output, np.isnan(given), first_row)}. Pass {remedy}."
             )
         output = both_classes(given, logits=logits)
         output[absent] = 0.0 if logits else 1 / output.shape[1]

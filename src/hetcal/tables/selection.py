@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from hetcal._exceptions import InputError
+from hetcal._validation.text import closest
 
 _SHOWN = 12
 
@@ -83,7 +83,7 @@ def listed(values: Sequence[object], most: int = _SHOWN) -> str:
 def did_you_mean(names: Sequence[str], wanted: str) -> str:
     """Return the question that a wrong name deserves, or nothing."""
     folded = {name.strip().casefold(): name for name in names}
-    near = get_close_matches(wanted.strip().casefold(), list(folded), n=3)
+    near = closest(wanted.strip().casefold(), folded, n=3)
     return f" Did you mean {' or '.join(repr(folded[name]) for name in near)}?" if near else ""
 
 

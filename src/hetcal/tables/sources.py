@@ -6,20 +6,17 @@ import csv
 import gzip
 import io
 import itertools
-import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Protocol
 
 import pandas as pd
 
 from hetcal._exceptions import InputError
+from hetcal._validation.text import counted
+from hetcal.tables.decimal_commas import DecimalCommas
 from hetcal.tables.spreadsheets import restored
 
 _DELIMITERS = ",;\t|"
-# Numbers with a decimal comma, and dots between thousands: 0,25  1.234,5  1.234  2,5e-3  40,5 %
-COMMA_NUMBER = re.compile(
-    r"\s*[+-]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?(e[+-]?\d+)?\s*%?\s*", re.IGNORECASE
-)
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _PARQUET_PIECE = 2**18
 _GZIP, _ZIP, _PARQUET, _ARROW = b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1"
@@ -52,7 +49,7 @@ class CsvSource:
     def __init__(self, stream: BinaryIO, path: str, encoding: str, decimal: str = "."):
         if decimal not in (".", ","):
             raise InputError(f"Unknown decimal sign {decimal!r}. Choose '.' or ','.")
-        self._raw, self._path, self._decimal = stream, path, decimal
+        self._raw, self._path = stream, path
         self._size = _size_of(stream)
         start = stream.peek(8)[:8]  # type: ignore[attr-defined]
         _refuse_other_kinds(start, path)
@@ -76,12 +73,15 @@ class CsvSource:
                 f"{path} has {len(self.names):,} columns; a CSV file may have {MAX_COLUMNS:,}. "
                 "Leave some out, or write the table as Parquet."
             )
+        self._commas = DecimalCommas(path, self.names) if decimal == "," else None
 
     def batches(self, batch_rows: int, columns: list[str] | None = None) -> Iterator[pd.DataFrame]:
         """Yield rows of text."""
         any_yet = False
         while (rows := self._next_rows(batch_rows)) or not any_yet:
-            cells = list(zip(*rows, strict=True)) if rows else [()] * len(self.names)
+            cells: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(self.names)
+            if self._commas is not None:
+                cells = [self._commas.read(j, column) for j, column in enumerate(cells)]
             yield pd.DataFrame(
                 {
                     name: pd.Series(column, dtype=object)
@@ -106,12 +106,12 @@ class CsvSource:
         room = BATCH_CHARACTERS
         for row, size in self._records:
             if len(row) == width:
-                rows.append(row if self._decimal == "." else [_with_point(cell) for cell in row])
+                rows.append(row)
             elif row:  # an empty line is no row
                 raise InputError(
-                    f"{self._path}: line {self._rows.line_num} has {len(row)} fields where the "
-                    f"first line names {width} columns. Correct the line (a value with "
-                    f"{self.delimiter!r} in it must be in quotes)."
+                    f"{self._path}: line {self._rows.line_num} has {counted(len(row), 'field')} "
+                    f"where the first line names {counted(width, 'column')}. Correct the line "
+                    f"(a value with {self.delimiter!r} in it must be in quotes)."
                 )
             room -= size
             if len(rows) == most or (rows and room <= 0):
@@ -220,19 +220,6 @@ class ArrowSource:
     def done(self) -> float | None:
         """Return the share that has been read, where that is known."""
         return min(1.0, self._raw.tell() / self._size) if self._size else None
-
-
-def _with_point(cell: str) -> str:
-    """Return a number with a decimal comma as Python writes it; other text as it is.
-
-    Examples
-    --------
-    >>> [_with_point(cell) for cell in ("0,25", "1.234,5", "1.234", "01.02.2024", "a,b", "")]
-    ['0.25', '1234.5', '1234', '01.02.2024', 'a,b', '']
-    """
-    if not COMMA_NUMBER.fullmatch(cell):
-        return cell
-    return cell.replace(".", "").replace(",", ".")
 
 
 def _size_of(stream: BinaryIO) -> int | None:

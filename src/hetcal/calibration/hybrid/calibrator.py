@@ -32,7 +32,7 @@ from hetcal._stored.fields import (
     whole,
 )
 from hetcal._typing import Matrix
-from hetcal._validation import FeatureEncoder, propose_projection
+from hetcal._validation import FeatureEncoder, propose_projection, warn_of_scales
 from hetcal.calibration.base import STORED, BaseCalibrator, GroupAwareCalibrator
 from hetcal.calibration.hybrid.families import Family
 from hetcal.calibration.hybrid.forests import ProximityFamily
@@ -55,10 +55,11 @@ from hetcal.calibration.out_of_sample_support import (
 )
 from hetcal.data import CalibrationSet, Folds, NewItems, Scores
 from hetcal.metrics.scores import brier_losses
-from hetcal.metrics.standard_errors import mean_and_error
+from hetcal.metrics.standard_errors import kish_number, mean_and_error
 
 _BASE = "base"
 _BLOCK_ROWS = 1 << 14
+_CLOSEST = 1e-37  # that float32 tells apart
 _FEWEST_ITEMS = 3  # one is left out, and of the rest one more
 # What counts as hardly any use of the classifier, what it must not exceed even by chance, and how
 # local the hybrid must be for that to be a matter of its calibration items.
@@ -164,7 +165,8 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
     calibration_rows_ : ndarray of shape (m,)
         The rows that were learned from: those with a positive weight.
     n_independent_ : int
-        How many these are, or how many groups.
+        How many items these are worth, or how many groups: Kish's number, fewer where weights (or
+        sizes of groups) are unequal.
 
     Examples
     --------
@@ -208,6 +210,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         self._remember(items)
         self.encoder_ = items.encoder()
         propose_projection(items.features(), "HybridCalibrator")
+        warn_of_scales(items.features(), "HybridCalibrator", _CLOSEST)
         self.n_features_in_ = self.encoder_.n_features_in_
         self.calibration_rows_ = np.flatnonzero(items.weights > 0)
         learned = items.take(self.calibration_rows_)
@@ -216,8 +219,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
                 f"HybridCalibrator: {learned.n_items} items are too few to weigh experts on items "
                 f"left out; {_FEWEST_ITEMS} is the least, and some dozens are of use. Collect more."
             )
-        units = self.calibration_rows_ if learned.groups is None else np.unique(learned.groups)
-        self.n_independent_ = len(units)
+        self.n_independent_ = max(1, round(kish_number(learned.weights, learned.groups)))
         folds = Folds.make(learned.n_items, seed=self.random_state, groups=learned.groups)
         library = Library(learned, self.n_estimators, self.random_state, self.n_jobs)
         families = [*library.global_maps(), *library.wanted(self.experts)]
@@ -477,9 +479,11 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         disagreement = self._trust() * np.maximum(squares - blend**2, 0.0)
         n_items = float(getattr(self, "n_independent_", len(self.calibration_rows_)))
         hidden = undiscovered(Q.shape[1], n_items, self._trust() * self.share_)
-        vote, size = self._proximity().smooth_vote(features, scores)
+        proximity = self._proximity()
+        vote, size = proximity.smooth_vote(features, scores)
         if self.share_ > 0:  # few similar items matter where they have a say
-            relative = hidden + share_of_vote(size * n_items / len(self.calibration_rows_))
+            # The size counts weights already, but not groups.
+            relative = hidden + share_of_vote(size * n_items / kish_number(proximity.weight_))
         else:
             relative = np.full(len(Q), hidden)
         return probability_interval(Q, scores.proba, vote, relative, disagreement, n_items, level)

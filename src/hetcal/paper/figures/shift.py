@@ -7,7 +7,6 @@ well: women, a third of the population, and men?
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pandas as pd
 from sklearn.pipeline import make_pipeline
 
 from hetcal._exceptions import UnknownCategoryWarning
+from hetcal._quiet import silenced
 from hetcal.calibration import get_calibrator
 from hetcal.datasets import load_dataset
 from hetcal.metrics import brier_score
@@ -79,9 +79,8 @@ def shift_trial(classifier: str, share: float | None, seed: int) -> pd.DataFrame
     P_cal, P_test = model.predict_proba(X.iloc[cal]), model.predict_proba(X.iloc[test])
     rows = []
     for method in METHODS:
-        with warnings.catch_warnings():
-            # A few test items have a category that no calibration item has, as in practice.
-            warnings.simplefilter("ignore", UnknownCategoryWarning)
+        # A few test items have a category that no calibration item has, as in practice.
+        with silenced(UnknownCategoryWarning):
             calibrator = get_calibrator(method).fit(X.iloc[cal], y[cal], y_proba=P_cal)
             Q = calibrator.predict_proba(X.iloc[test], y_proba=P_test)
         for group, inside in ((RARE, rare[test]), (COMMON, ~rare[test])):

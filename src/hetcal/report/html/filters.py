@@ -7,6 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from hetcal._validation.text import counted
+
 # Characters that change the direction of what follows could make a name look like another one.
 _DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _REPLACED = dict.fromkeys({*range(32), 127, *map(ord, _DIRECTIONS)} - {9, 10}, "\ufffd")
@@ -92,4 +94,4 @@ def columns(names: Iterable[str], kind: str = "number") -> list[tuple[str, str]]
     return [(name, kind) for name in names]
 
 
-FILTERS = {f.__name__: f for f in (px, fixed, percent, thousands, rounded, p_value)}
+FILTERS = {f.__name__: f for f in (px, fixed, percent, thousands, counted, rounded, p_value)}

@@ -100,7 +100,7 @@ def over_time(seen: Sequence[int], values: Sequence[float]) -> Frame:
     """Return the frame of curves over the items that a monitor has seen."""
     xlim = (float(seen[0]), float(seen[-1]))
     drawn = _curves([0.0, *values] if min(values) >= 0 else values, xlim, _ticks(*xlim, about=4))
-    return replace(drawn, width=350, height=270, left=58, right=22)
+    return replace(drawn, width=350, height=270, left=76, right=22)
 
 
 def intervals(groups: Sequence[findings.Subgroup]) -> Frame:
