@@ -40,8 +40,8 @@ _FAR, _TIMES_NEARER = 60, 3
 _ASKED = 1000  # rows whose neighbours are looked at, until there is something to see
 _PARTS, _PART_SIZES = 12, (3, 4)  # of the columns
 _AGREE = 0.1  # copies differ less: half of them in such a column, or that share of them at all
+_TIMES_BEST = 4.0
 _SOME, _LEAST_SHARE = 0.02, 0.1  # of the rows
-_NEARLY = 0.9  # of the largest share
 _MOST_COLUMNS, _MOST_DIMENSIONS = 60, 10
 _QUANTILES = (0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99, 1)
 
@@ -88,19 +88,14 @@ def find_near_copies(features: Matrix, *, random_state: int = 0) -> NearCopies |
     if n < _FEWEST_ROWS or not table.n_fine:
         return None
     asked = rng.permutation(n)[:_ASKED]
-    shares: dict[tuple[int, ...], float] = {}
-    for part in table.parts(rng):
-        if part not in shares:
-            looked = table.neighbourhood(part, asked, rng)
-            shares[part] = looked.share
-            shared = table.agreeing(looked) if looked.share >= _SOME else part
-            if shared and shared not in shares:
-                shares[shared] = table.neighbourhood(shared, asked, rng).share
-    most = max(shares.values())
-    if most < _LEAST_SHARE:
+    seen: dict[tuple[int, ...], _Neighbourhood] = {}
+    for columns in table.parts(rng):
+        while columns and columns not in seen:
+            looked = seen[columns] = table.neighbourhood(columns, asked, rng)
+            columns = table.agreeing(looked) if looked.share >= _SOME else ()
+    best = max(seen, key=lambda part: seen[part].surprise)
+    if seen[best].share < _LEAST_SHARE:
         return None
-    # The more columns, the surer that those linked are copies.
-    best = max((part for part, share in shares.items() if share >= _NEARLY * most), key=len)
     everyone = table.neighbourhood(best, np.arange(n), rng, cautious=False)
     numbers = everyone.linked()
     repeated = np.bincount(numbers)[numbers] > 1
@@ -138,11 +133,12 @@ def group_near_copies(X: Any, *, random_state: int = 0) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Neighbourhood:
-    """Some rows, the nearest of each, and how many of these are its copies."""
+    """Some rows, the nearest of each, how many of these are its copies, and how sure that is."""
 
     asked: Rows
     nearest: Rows
     n_copies: Rows
+    surprise: float
 
     @property
     def share(self) -> float:
@@ -222,17 +218,21 @@ class _Ranked:
         gaps = np.diff(logs[:, : _MOST_COPIES + 1])
         surprise = dimension * np.arange(1, _MOST_COPIES + 1) * gaps
         wide = (surprise >= _SURE_GAP) & (gaps >= np.log(_LEAST_RATIO))
-        n_copies = np.where(wide.any(axis=1), wide.argmax(axis=1) + 1, 0)
-        return _Neighbourhood(asked, nearest, n_copies)
+        first, some = wide.argmax(axis=1), wide.any(axis=1)
+        in_all = np.where(some, surprise[np.arange(len(first)), first], 0.0).mean()
+        return _Neighbourhood(asked, nearest, np.where(some, first + 1, 0), float(in_all))
 
     def agreeing(self, looked: _Neighbourhood) -> tuple[int, ...]:
         """Return the columns in which rows and their nearest copies agree.
 
-        None where these are all columns with few values, in which rows are equal by chance.
+        Those of the columns looked at in which they agree less than in the best are left out: there
+        they were chosen to agree. None where all are columns with few values, in which rows are
+        equal by chance.
         """
         has = looked.n_copies > 0
         apart = np.abs(self.ranks[looked.asked[has]] - self.ranks[looked.nearest[has, 0]])
-        fine = np.median(apart[:, : self.n_fine], axis=0) < _AGREE
+        by_column = np.median(apart[:, : self.n_fine], axis=0)
+        fine = by_column < min(_AGREE, _TIMES_BEST * by_column.min())
         coarse = np.mean(apart[:, self.n_fine :] > 0, axis=0) < _AGREE
         return tuple(np.flatnonzero(np.r_[fine, coarse]).tolist()) if fine.any() else ()
 
