@@ -42,7 +42,7 @@ from hetcal.metrics.standard_errors import mean_and_error
 _FEWEST_TREES, _MOST_TREES, _TREES_TIMES_ITEMS, _LEAST_LEAF = 40, 100, 400_000, 3
 # How sure the loss must be, and how large (share of the Brier score) to be worth a word; how sure
 # the agreement of labels, which has heavier tails.
-_SURE_ERRORS, _LEAST_LOSS, _SURE_OF_LABELS = 3.0, 0.02, 4.5
+_SURE_ERRORS, _LEAST_LOSS, _SURE_OF_LABELS = 3.0, 0.02, 4.0
 _NEARLY = 0.8  # of the largest loss: fewer columns tell it as well
 # Which columns may number events: so many values, most of them on two rows or more.
 _FEWEST_VALUES, _REPEATED = 20, 0.5
@@ -69,10 +69,13 @@ class Cluster:
 
     @property
     def rows_per_value(self) -> float:
-        """Rows per cluster, infinite where these cannot be events: too few, or hardly repeated."""
+        """Rows per cluster, infinite where these cannot be events.
+
+        There are too few, values are hardly repeated, or one of them has most of the rows.
+        """
         counts = np.bincount(self.numbers)
         repeated = counts[counts > 1].sum() >= _REPEATED * len(self.numbers)
-        good = repeated and len(counts) >= _FEWEST_VALUES
+        good = repeated and len(counts) >= _FEWEST_VALUES and counts.max() <= len(self.numbers) / 2
         return len(self.numbers) / len(counts) if good else np.inf
 
 
@@ -322,9 +325,8 @@ def _is_sorted(column: Vector) -> bool:
 
 def _agreement(residuals: Matrix, clusters: Rows) -> tuple[float, float]:
     """Return the correlation of residuals between rows of a cluster, and it in standard errors."""
-    squares = residuals**2
-    most = _between_rows(np.sqrt(squares.mean(axis=0)) * np.ones_like(residuals), clusters)
-    variance = 2 * _between_rows(squares, clusters)
+    most = _between_rows(np.sqrt((residuals**2).mean(axis=0)) * np.ones_like(residuals), clusters)
+    variance = 2 * _squared_products(residuals, clusters)
     between = _between_rows(residuals, clusters)
     if most <= 0 or variance <= 0:
         return 0.0, 0.0
@@ -335,6 +337,15 @@ def _between_rows(values: Matrix, clusters: Rows) -> float:
     """Return the sum of products over pairs of different rows of one cluster, for all columns."""
     sums = np.stack([np.bincount(clusters, column) for column in values.T])
     return float((sums**2).sum() - (values**2).sum())
+
+
+def _squared_products(values: Matrix, clusters: Rows) -> float:
+    """Return the sum of squared products (over all columns) of different rows of one cluster."""
+    ends = np.cumsum(np.bincount(clusters))[:-1]
+    parts = np.split(values[np.argsort(clusters, kind="stable")], ends)
+    products = (part @ part.T if len(part) < part.shape[1] else part.T @ part for part in parts)
+    with_itself = ((values**2).sum(axis=1) ** 2).sum()
+    return float(sum(np.vdot(product, product) for product in products) - with_itself)
 
 
 def _joined(clusters: Rows, groups: Rows | None) -> Rows:
