@@ -1,23 +1,42 @@
-"""How often rows are said to belong together: independent rows of the catalogue, and a panel.
+"""How often rows are said to belong together: independent rows of the catalogue, and events.
 
     python benchmarks/dependence.py                       # confirming half, 200, 1000 and 3000 rows
     python benchmarks/dependence.py --half develop --draws 4
+    python benchmarks/dependence.py copies --first-seed 1000          # 3 minutes on one core
+    python benchmarks/dependence.py tables                            # needs HETCAL_DATA
 
 Every draw is taken as it is, sorted by label, by probability or by the first feature in turn: none
 of these makes rows dependent. The panel is what a warning is for: events with one outcome each,
 forecast on several days, with the number of the event as a column that is no feature.
+
+``copies`` draws events whose rows are near-copies in random order, with no column that tells which
+belong together: how often this is noticed, what the hybrid states as its gain on such rows, what
+new events get from it, and what they get where the advice is followed, given the groups that
+``group_near_copies`` makes. Beside them independent rows whose features or labels come in lumps.
+``tables`` asks real tables, with the class frequencies and with a logistic regression's output.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, softmax
+from sklearn.datasets import make_moons
+from sklearn.linear_model import LogisticRegression
 
+import hetcal
+from hetcal import HybridCalibrator
 from hetcal._validation.containers import take_rows
 from hetcal.data import CalibrationSet
 from hetcal.datasets import list_problems, make_problem
+from hetcal.diagnosis import group_near_copies
 from hetcal.diagnosis.dependence import find_dependence
 
 ORDERS = ("as drawn", "by label", "by probability", "by the first feature")
@@ -27,21 +46,35 @@ FIRST_SEED = {"develop": 0, "confirm": 1000}
 def main() -> None:
     """Print the share of alarms."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", nargs="?", choices=("alarms", "copies", "tables"), default="alarms")
     parser.add_argument("--half", choices=tuple(FIRST_SEED), default="confirm")
-    parser.add_argument("--draws", type=int, default=4)
+    parser.add_argument("--draws", type=int, help="4; of copies 20")
     parser.add_argument("--rows", type=int, nargs="+", default=[200, 1000, 3000])
+    parser.add_argument("--first-seed", type=int, help="0; of the confirming half 1000")
+    parser.add_argument("--followed", type=int, default=3, help="draws of copies with advice")
     options = parser.parse_args()
-    for n in options.rows:
+    if options.part == "copies":
+        print_copies(options.draws or 20, options.first_seed or 0, options.followed)
+    elif options.part == "tables":
+        print_tables(options.rows)
+    else:
+        first = FIRST_SEED[options.half] if options.first_seed is None else options.first_seed
+        print_alarms(options.half, options.draws or 4, options.rows, first)
+
+
+def print_alarms(half: str, draws: int, rows: list[int], first: int) -> None:
+    """Print the alarms on the catalogue, and how often panels are named."""
+    for n in rows:
         alarms = [
             (name, ORDERS[draw % 4])
-            for name in list_problems(half=options.half)
-            for draw in range(options.draws)
-            if alarmed(name, n, FIRST_SEED[options.half] + draw, ORDERS[draw % 4])
+            for name in list_problems(half=half)
+            for draw in range(draws)
+            if alarmed(name, n, first + draw, ORDERS[draw % 4])
         ]
-        total = len(list_problems(half=options.half)) * options.draws
+        total = len(list_problems(half=half)) * draws
         print(f"{n} independent rows: {len(alarms)} alarms in {total} draws {alarms or ''}")
     for n_events in (30, 60, 200):
-        found = [panel_is_found(n_events, seed) for seed in range(10 * options.draws)]
+        found = [panel_is_found(n_events, seed) for seed in range(10 * draws)]
         print(f"panel of {n_events} events on 10 days: named in {np.mean(found):.0%} of draws")
 
 
@@ -89,6 +122,185 @@ def panel_is_found(n_events: int, seed: int, n_days: int = 10) -> bool:
     items = CalibrationSet.check(X, outcome[event], y_proba=p, caller="dependence")
     found = find_dependence(items, {"event": event})
     return found is not None and found.columns == ("event",)
+
+
+# -- near-copies -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events whose rows are near-copies: how many rows, how much noise, how many columns."""
+
+    sizes: tuple[int, ...] = (6,) * 40
+    noise: float = 0.02
+    d: int = 5
+    changing: int = 0  # columns that are drawn anew for every row
+    n_categories: int = 0
+    n_classes: int = 2
+
+    def draw(self, seed: int) -> tuple[Problem, Problem]:
+        """Return rows to calibrate with, in random order, and one row each of 4000 new events."""
+        rng = np.random.default_rng([seed, 17])
+        slopes = rng.normal(size=(self.d, self.n_classes)) * 1.5 / np.sqrt(self.d)
+        return self._rows(self.sizes, slopes, rng), self._rows((1,) * 4000, slopes, rng)
+
+    def _rows(self, sizes: tuple[int, ...], slopes: np.ndarray, rng) -> Problem:
+        event = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+        values = rng.normal(size=(len(sizes), self.d))
+        shared = values[event] + self.noise * rng.normal(size=(len(event), self.d))
+        below = softmax(values @ slopes, axis=1).cumsum(axis=1)[:, :-1]
+        outcome = (rng.random((len(sizes), 1)) > below).sum(axis=1)
+        X = np.hstack([shared, rng.normal(size=(len(event), self.changing))])
+        kinds = rng.choice(list("abcd"), (len(sizes), self.n_categories))[event]
+        if self.n_categories:
+            X = pd.concat([pd.DataFrame(X), pd.DataFrame(kinds)], axis=1, ignore_index=True)
+            X = X.rename(columns=lambda j: f"x{j}")
+        return Problem(X, outcome[event], softmax(shared @ slopes, axis=1))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Features, labels and probabilities."""
+
+    X: Any
+    y: np.ndarray
+    P: np.ndarray
+
+    def items(self) -> CalibrationSet:
+        """Return them as a calibration set."""
+        classes = np.arange(self.P.shape[1])
+        return CalibrationSet.check(
+            self.X, self.y, y_proba=self.P, classes=classes, caller="dependence"
+        )
+
+    def brier(self, Q: np.ndarray) -> float:
+        """Return the Brier score of some probabilities."""
+        return float(np.mean(((Q - np.eye(Q.shape[1])[self.y]) ** 2).sum(axis=1)))
+
+
+COPIES = {
+    "40 events of 6 rows, noise 0.02": Events(),
+    "noise 0.005": Events(noise=0.005),
+    "noise 0.1": Events(noise=0.1),
+    "120 events of 2 rows": Events((2,) * 120),
+    "50 events of 1 to 10 rows": Events(tuple(range(1, 11)) * 5),
+    "40 events of 15 rows": Events((15,) * 40),
+    "40 % of the rows: 40 events of 6, 360 single rows": Events((6,) * 40 + (1,) * 360),
+    "3 of 8 columns change from row to row": Events(changing=3),
+    "3 categories beside": Events(n_categories=3),
+    "six classes": Events(n_classes=6),
+    "2 columns": Events(d=2),
+    "100 columns, 40 of them change": Events(d=60, changing=40),
+    "500 events of 4 rows": Events((4,) * 500),
+}
+
+
+def lumps_of(name: str, n: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Return features in lumps, and chances of the label that follow them closely."""
+    if name == "rounded moons":
+        X, side = make_moons(n, noise=0.1, random_state=int(rng.integers(1 << 30)))
+        return X.round(1), np.where(side, 0.98, 0.02)
+    if name == "six clusters":
+        which = rng.integers(0, 6, n)
+        X = 5 * rng.normal(size=(6, 4))[which] + 0.1 * rng.normal(size=(n, 4))
+        return X, rng.choice([0.02, 0.98], 6)[which]
+    if name == "cells of three categories":
+        cells = rng.integers(0, 8, (3, n))
+        X = np.column_stack([*(np.eye(8)[c] for c in cells), rng.normal(size=(n, 2))])
+        return X, expit(4 * rng.normal(size=(8, 8, 8)))[tuple(cells)]
+    if name == "curve":
+        t = rng.uniform(0, 6, n)
+        X = np.column_stack([np.sin(k * t) for k in range(1, 7)])
+        return X, expit(20 * np.sin(15 * t))
+    if name == "checkerboard":
+        X = rng.uniform(size=(n, 2))
+        return X, np.where((12 * X).astype(int).sum(axis=1) % 2, 0.98, 0.02)
+    X = rng.poisson(np.exp(rng.normal(size=(n, 1)) - 1), (n, 12)).astype(float)  # counts
+    return np.column_stack([X, rng.exponential(size=n)]), expit(5 * (X[:, 0] - X[:, 1]))
+
+
+LUMPS = (
+    *("rounded moons", "six clusters", "cells of three categories", "curve", "checkerboard"),
+    "counts",
+)
+
+
+def print_copies(draws: int, first: int, followed: int) -> None:
+    """Print how often near-copies are noticed, and what following the advice brings."""
+    print("| rows | noticed | gain, stated | on new events | where the advice is followed |")
+    print("|---|---|---|---|---|")
+    for kind, events in COPIES.items():
+        seeds = range(first, first + draws)
+        noticed = [find_dependence(events.draw(seed)[0].items()) is not None for seed in seeds]
+        gains = np.mean([gains_of(*events.draw(seed)) for seed in seeds[:followed]], axis=0)
+        shown = " | ".join(f"{gain:+.3f}" for gain in gains)
+        print(f"| {kind} | {np.mean(noticed):.0%} | {shown} |", flush=True)
+    for name in LUMPS:
+        for n in (300, 1500):
+            found = [lumps_alarm(name, n, seed) for seed in range(first, first + draws)]
+            print(f"{n} independent rows, {name}: {sum(found)} of {draws} noticed as copies")
+
+
+def gains_of(known: Problem, new: Problem) -> tuple[float, float, float]:
+    """Return the hybrid's gain as stated without groups, as realised, and that of the advice."""
+    blind = fitted(known, None)
+    stated = known.brier(known.P) - known.brier(blind.out_of_sample_proba_)
+    groups = group_near_copies(known.X)
+    advice = hetcal.advise(known.X, known.y, y_proba=known.P, groups=groups)
+    Q = new.P
+    if advice.recommended == "hybrid":
+        Q = fitted(known, groups).predict_proba(new.X, y_proba=new.P)
+    elif advice.recommended != "uncalibrated":
+        found = hetcal.get_calibrator(advice.recommended).fit(
+            known.X, known.y, y_proba=known.P, groups=groups
+        )
+        Q = found.predict_proba(new.X, y_proba=new.P)
+    before = new.brier(new.P)
+    realised = before - new.brier(blind.predict_proba(new.X, y_proba=new.P))
+    return stated, realised, before - new.brier(Q)
+
+
+def fitted(known: Problem, groups: np.ndarray | None) -> HybridCalibrator:
+    """Return a hybrid; what it warns of is asked elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return HybridCalibrator(random_state=0).fit(
+            known.X, known.y, y_proba=known.P, groups=groups
+        )
+
+
+def lumps_alarm(name: str, n: int, seed: int) -> bool:
+    """Tell whether independent rows in lumps are taken for copies."""
+    rng = np.random.default_rng([seed, 18])
+    X, chance = lumps_of(name, n, rng)
+    y = (rng.random(n) < chance).astype(int)
+    found = find_dependence(Problem(X, y, np.full((n, 2), 0.5)).items())
+    return found is not None and found.near_copies
+
+
+def print_tables(rows: list[int]) -> None:
+    """Print what is found in real tables, in rows drawn at random."""
+    folder = Path(os.environ["HETCAL_DATA"])
+    for name, label in (
+        ("adult", "income"),
+        ("bank-marketing", "y"),
+        ("credit-default", "default"),
+    ):
+        file = folder / f"{name}.csv.gz"
+        table = pd.read_csv(file, keep_default_na=False, na_values=[""])
+        for n in rows:
+            part = table.sample(2 * n, random_state=n).drop(columns="split", errors="ignore")
+            y = pd.factorize(part.pop(label), sort=True)[0]
+            numbers = part.select_dtypes("number").fillna(0)
+            Z = (numbers - numbers.mean()) / (numbers.std() + 1e-9)
+            model = LogisticRegression(max_iter=1000).fit(Z[:n], y[:n])
+            stated = model.predict_proba(Z[n:])
+            for output, P in (
+                ("frequencies", np.tile(stated.mean(axis=0), (n, 1))),
+                ("LR", stated),
+            ):
+                found = find_dependence(Problem(part[n:].reset_index(drop=True), y[n:], P).items())
+                print(f"{name}, {n} rows, {output}: {found}", flush=True)
 
 
 if __name__ == "__main__":

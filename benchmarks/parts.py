@@ -100,6 +100,7 @@ PARTS = (
     ),
     Part("diagnosis", "calibration-tests", "calibration_tests", 20),
     Part("diagnosis", "dependence", "dependence", 10),
+    Part("diagnosis", "near-copies", "dependence copies --first-seed 1000", 4),
     Part("diagnosis", "advice", "advice --output benchmarks/results/logs/advice.csv --draws 1", 60),
     Part("diagnosis", "picture", "heterogeneity_picture docs/_static/tree_black_box.png", 2),
     Part("forecasts", "advice", "advice_tables", 15, "data"),

@@ -14,7 +14,7 @@ from hetcal.cli._app import app
 from hetcal.data import CalibrationSet
 from hetcal.datasets import list_problems, make_problem
 from hetcal.diagnosis.checks import check_dependence
-from hetcal.diagnosis.dependence import Dependence, find_dependence
+from hetcal.diagnosis.dependence import Cluster, Dependence, _agreement, find_dependence
 
 DATA = os.environ.get("HETCAL_DATA")
 
@@ -213,3 +213,24 @@ def test_noise_that_many_groups_share_is_no_event(seed):
         caller="test",
     )
     assert find_dependence(items, {"day": rng.integers(0, 300, 600)}) is None
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_agreement_of_independent_labels_is_about_one_standard_error(n_classes):
+    """Columns of a row's residuals sum to 0: they are no further evidence."""
+    rng = np.random.default_rng(0)
+    clusters = rng.integers(0, 60, 300)
+    chances = rng.dirichlet(np.ones(n_classes), 300)
+    errors = []
+    for _ in range(400):
+        labels = (rng.random((300, 1)) > chances.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        errors.append(_agreement(np.eye(n_classes)[labels] - chances, clusters)[1])
+    assert np.std(errors) == pytest.approx(1, abs=0.15)
+    assert abs(np.mean(errors)) < 0.2
+
+
+def test_a_value_of_most_rows_is_no_event():
+    """Capital gains are 0 for nine of ten: a forest without those rows has seen next to nothing."""
+    numbers = np.r_[np.zeros(900, dtype=int), np.repeat(np.arange(1, 51), 2)]
+    assert Cluster(("capital gains",), numbers).rows_per_value == np.inf
+    assert Cluster(("event",), np.repeat(np.arange(50), 20)).rows_per_value == 20

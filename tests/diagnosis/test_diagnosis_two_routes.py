@@ -14,7 +14,7 @@ from hetcal.diagnosis.checks import (
     check_groups_balance,
     check_unseen_classes,
 )
-from hetcal.diagnosis.dependence import _Forests, find_dependence
+from hetcal.diagnosis.dependence import Cluster, _Forests, find_dependence
 from hetcal.diagnosis.extrapolation import gain_of_more_data
 from hetcal.diagnosis.learning_curves import _learning_chance
 from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
@@ -177,7 +177,7 @@ def test_a_loss_by_clusters_has_the_error_of_clusters():
         forests._out_of_bag = lambda groups, P=P[rows]: P
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("hetcal.diagnosis.dependence.brier_losses", lambda *_, a=apart: a)
-            cluster = SimpleNamespace(columns=("event",), numbers=event[rows])
+            cluster = Cluster(("event",), event[rows])
             errors.append(forests.compare(cluster).lost_errors)
     assert errors[1] == pytest.approx(errors[0])
 
@@ -188,7 +188,7 @@ def test_gains_of_forests_count_weights():
     forests = _Forests(items_of(y, P, X, sample_weight=weight), 0, None)
     forests.stated = np.where(np.arange(len(y)) % 2, 5.0, 0.5)
     forests.by_row = np.where(np.arange(len(y)) % 2, 0.0, 0.3)
-    found = forests.compare(SimpleNamespace(columns=("event",), numbers=event))
+    found = forests.compare(Cluster(("event",), event))
     assert found.gain == pytest.approx(0.2, abs=1e-6)
 
 

@@ -156,18 +156,18 @@ def _fitted(
 
 
 def _dependent_rows(labelled: LabelledTable, seed: int) -> list[str]:
-    """Say that rows belong together although --groups does not say so, where they do."""
-    from hetcal.diagnosis.checks import who_belongs_together
+    """Say what was measured that speaks for rows that belong together, and what to do."""
+    from hetcal.diagnosis.checks import MAKESHIFT, what_was_seen
     from hetcal.diagnosis.dependence import find_dependence
 
     found = find_dependence(labelled.items, labelled.other_columns, random_state=seed)
     if found is None:
         return []
     column = ",".join(found.columns) or "COLUMN, which says which rows are of one event or person"
-    return [
-        f"{who_belongs_together(found)}, so that the gain above is that of rows whose like were "
-        f"seen. Fit again with --groups {column}."
-    ]
+    if found.near_copies:
+        column += f" ({MAKESHIFT}(X) makes one in Python)"
+    doubt = " The gain above may be that of rows whose like were seen." if found.by_gain else ""
+    return [f"{what_was_seen(found)}{doubt} Fit again with --groups {column}."]
 
 
 def _measured(calibrator: Any, items: CalibrationSet, seed: int) -> dict[str, float | None]:

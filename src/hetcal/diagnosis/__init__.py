@@ -1,5 +1,6 @@
 """Advice: what each method would bring on the user's own data, and what to do."""
 
+from hetcal.data.near_copies import group_near_copies
 from hetcal.diagnosis.advise import Advice, advise
 from hetcal.diagnosis.certainty import Certainty
 from hetcal.diagnosis.checks import AdviceWarning
@@ -42,6 +43,7 @@ __all__ = [
     "correct_prior",
     "cross_validated",
     "estimate_prior",
+    "group_near_copies",
     "learning_curve",
     "measure_prior_shift",
 ]

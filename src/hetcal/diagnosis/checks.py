@@ -15,6 +15,8 @@ from hetcal.diagnosis.prior_shift import PriorShift
 from hetcal.heterogeneity.limits import HEAVY, heaviest_share
 from hetcal.metrics.scores import brier_losses
 
+# Numbers rows that nearly repeat each other, where no column does.
+MAKESHIFT = "hetcal.diagnosis.group_near_copies"
 FEW_ERRORS = 10
 _DOMINANT = 0.5
 # Training rows: after a global map the model is ten times better than one retrained on others ...
@@ -182,12 +184,26 @@ def check_repeated_rows(items: CalibrationSet) -> AdviceWarning | None:
     )
 
 
-def who_belongs_together(found: Dependence) -> str:
-    """Return which rows are not independent."""
-    if not found.columns:
-        return "Neighbouring rows belong together"
-    names = " and ".join(repr(name) for name in found.columns)
-    return f"Rows with the same {names} belong together"
+def what_was_seen(found: Dependence) -> str:
+    """Return which rows seem to belong together, and what was measured that says so."""
+    if found.near_copies:
+        who = "Rows that are nearly equal in their features"
+    elif not found.columns:
+        who = "Neighbouring rows"
+    else:
+        who = "Rows with the same " + " and ".join(repr(name) for name in found.columns)
+    if found.lost > 0 and found.by_gain:
+        seen = (
+            f"a forest {_gains(found.gain)} in Brier score over the probabilities when it has seen "
+            f"such rows, and {_gains(found.gain_apart)} when it has not, which is what new ones "
+            "can expect"
+        )
+    else:
+        seen = (
+            "their labels agree more than those of independent rows do (correlation "
+            f"{found.agreement:.2f}), so that intervals and p-values that count rows are too sure"
+        )
+    return f"{who} seem to belong together: {seen}."
 
 
 def check_dependence(found: Dependence | None) -> AdviceWarning | None:
@@ -199,21 +215,11 @@ def check_dependence(found: Dependence | None) -> AdviceWarning | None:
         remedy = f"Pass groups= with {names} (in a command: --groups {','.join(found.columns)})"
     else:
         remedy = "Pass groups= with a column that says which rows are of one event or person"
-    if found.lost > 0 and found.by_gain:
-        seen = (
-            f"a forest {_gains(found.gain)} in Brier score over the probabilities when it has seen "
-            f"such rows, and {_gains(found.gain_apart)} when it has not, which is what new ones "
-            "can expect"
-        )
-    else:
-        seen = (
-            "their labels agree more than those of independent rows do (correlation "
-            f"{found.agreement:.2f}), so that every interval and p-value below is too sure"
-        )
+    if found.near_copies:
+        remedy += f" (where there is none, groups={MAKESHIFT}(X))"
     return AdviceWarning(
         "dependent-rows",
-        f"{who_belongs_together(found)}: {seen}. {remedy} and ask again; until then nothing is "
-        "recommended.",
+        f"{what_was_seen(found)} {remedy} and ask again; until then nothing is recommended.",
         voids=True,
     )
 

@@ -8,7 +8,8 @@ noise, the rows of a cluster are not independent. The second question is whether
 cluster agree more than independent labels would: then every error that counts rows is too small.
 
 Clusters are proposed by columns whose values repeat (features, and columns that were left out of
-them), and by neighbourhood in the order of the rows. A value that many rows share may be an
+them), by neighbourhood in the order of the rows, and where neither tells anything by rows that
+nearly repeat each other in their features. A value that many rows share may be an
 ordinary category, of which new items will have more: it counts as an event only where labels agree
 within it as they do in one event. An order that merely sorts the rows by a feature, by the
 probabilities or by the label is no sign of dependence.
@@ -23,12 +24,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation.containers import as_frame
 from hetcal.data import CalibrationSet
+from hetcal.data.near_copies import NearCopies, find_near_copies
 from hetcal.kernels import forest as kernel
 from hetcal.kernels.binned_features import BinnedFeatures, bin_features
 from hetcal.kernels.forest_binned import BinnedForest
@@ -39,7 +42,7 @@ from hetcal.metrics.standard_errors import mean_and_error
 _FEWEST_TREES, _MOST_TREES, _TREES_TIMES_ITEMS, _LEAST_LEAF = 40, 100, 400_000, 3
 # How sure the loss must be, and how large (share of the Brier score) to be worth a word; how sure
 # the agreement of labels, which has heavier tails.
-_SURE_ERRORS, _LEAST_LOSS, _SURE_OF_LABELS = 3.0, 0.02, 4.5
+_SURE_ERRORS, _LEAST_LOSS, _SURE_OF_LABELS = 3.0, 0.02, 4.0
 _NEARLY = 0.8  # of the largest loss: fewer columns tell it as well
 # Which columns may number events: so many values, most of them on two rows or more.
 _FEWEST_VALUES, _REPEATED = 20, 0.5
@@ -55,17 +58,24 @@ _MOST_CANDIDATES, _MOST_DISCRETE = 12, 10
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Rows that may belong together, and the columns that say so; none: neighbouring rows."""
+    """Rows that may belong together, and the columns that say so.
+
+    Without columns it is the order of the rows that says so, or that they nearly repeat each other.
+    """
 
     columns: tuple[str, ...]
     numbers: Rows
+    near_copies: bool = False
 
     @property
     def rows_per_value(self) -> float:
-        """Rows per cluster, infinite where these cannot be events: too few, or hardly repeated."""
+        """Rows per cluster, infinite where these cannot be events.
+
+        There are too few, values are hardly repeated, or one of them has most of the rows.
+        """
         counts = np.bincount(self.numbers)
         repeated = counts[counts > 1].sum() >= _REPEATED * len(self.numbers)
-        good = repeated and len(counts) >= _FEWEST_VALUES
+        good = repeated and len(counts) >= _FEWEST_VALUES and counts.max() <= len(self.numbers) / 2
         return len(self.numbers) / len(counts) if good else np.inf
 
 
@@ -76,7 +86,8 @@ class Dependence:
     Attributes
     ----------
     columns : tuple of str
-        The columns that tell which rows belong together; empty for neighbours in the table.
+        The columns that tell which rows belong together; empty for neighbours in the table and for
+        near-copies.
     n_clusters : int
     gain, gain_apart : float
         What a forest gains over the probabilities, in Brier score: from any other rows, and from
@@ -89,6 +100,8 @@ class Dependence:
         The same in standard errors; 0 where groups are known already.
     by_gain : bool
         Whether the gain shows it; else the labels do.
+    near_copies : bool
+        Whether the rows that belong together are those that nearly repeat each other.
     """
 
     columns: tuple[str, ...]
@@ -99,6 +112,7 @@ class Dependence:
     agreement: float
     agreement_errors: float
     by_gain: bool
+    near_copies: bool = False
 
     @property
     def lost(self) -> float:
@@ -129,19 +143,12 @@ def find_dependence(
     kept = np.flatnonzero(items.weights > 0)
     others = {str(name): _numbered(column)[kept] for name, column in (identifiers or {}).items()}
     items = items.take(kept) if len(kept) < items.n_items else items
-    proposed = [*_by_columns(_columns(items.X), others, items), *_by_order(items)]
-    proposed = [linked for c in proposed if (linked := _with_groups(c, items.groups)) is not None]
-    if not proposed or not items.has_features or sparse.issparse(items.X):
+    if not items.has_features or sparse.issparse(items.X):
         return None
     forests = _Forests(items, random_state, n_jobs)
-    found = [forests.compare(cluster) for cluster in proposed]
-    sure = [one for one in found if one.by_gain]
-    most = max((one.lost for one in sure), default=0.0)
-    enough = [one for one in sure if one.lost >= _NEARLY * most]
-    if enough:
-        return min(enough, key=lambda one: (len(one.columns), -one.lost))
-    agreeing = [one for one in found if one.agreement_errors >= _SURE_OF_LABELS]
-    return max(agreeing, key=lambda one: one.agreement_errors, default=None)
+    told = [*_by_columns(_columns(items.X), others, items), *_by_order(items)]
+    # What a column or the order tells can be named; copies are looked for where nothing does.
+    return forests.surest(told) or forests.surest(_by_copies(items, random_state))
 
 
 class _Forests:
@@ -183,7 +190,20 @@ class _Forests:
             agreement=agreement,
             agreement_errors=errors,
             by_gain=bool(lost_errors >= _SURE_ERRORS and lost >= _LEAST_LOSS * brier),
+            near_copies=cluster.near_copies,
         )
+
+    def surest(self, proposed: Sequence[Cluster]) -> Dependence | None:
+        """Return what is lost most by, else where labels agree most surely, if anywhere."""
+        linked = [_with_groups(cluster, self.items.groups) for cluster in proposed]
+        found = [self.compare(cluster) for cluster in linked if cluster is not None]
+        sure = [one for one in found if one.by_gain]
+        most = max((one.lost for one in sure), default=0.0)
+        enough = [one for one in sure if one.lost >= _NEARLY * most]
+        if enough:
+            return min(enough, key=lambda one: (len(one.columns), -one.lost))
+        agreeing = [one for one in found if one.agreement_errors >= _SURE_OF_LABELS]
+        return max(agreeing, key=lambda one: one.agreement_errors, default=None)
 
     def _out_of_bag(self, groups: Rows | None) -> Matrix:
         items = self.items
@@ -260,6 +280,37 @@ def _by_order(items: CalibrationSet) -> list[Cluster]:
     return [Cluster((), np.minimum(np.arange(n) // size, n // size - 1)) for size in sizes]
 
 
+def _by_copies(items: CalibrationSet, random_state: int) -> list[Cluster]:
+    """Propose rows that nearly repeat each other, where only these have labels that agree.
+
+    A difference that the features show goes on beyond the copies; the outcome of one event does
+    not. So the labels of a row's copies must agree with its own by more than those of the rows that
+    are next to it and no copies.
+    """
+    found = find_near_copies(items.features(), random_state=random_state)
+    if found is None or np.sum(np.bincount(found.numbers) > 1) < _FEWEST_VALUES:
+        return []
+    mapped = _mapped(items)
+    left, scale = items.onehot - mapped, np.sqrt(mapped * (1 - mapped))
+    repeated = np.bincount(found.numbers)[found.numbers] > 1
+    beyond = repeated[:, None] & (found.numbers[found.nearest] != found.numbers[:, None])
+    most, most_beyond = _between_rows(scale, found.numbers), _between_pairs(scale, found, beyond)
+    if min(most, most_beyond) <= 0:
+        return []
+    agreement = _between_rows(left, found.numbers) / most
+    smooth = max(_between_pairs(left, found, beyond) / most_beyond, 0.0)
+    enough = agreement >= smooth + _AS_ONE_EVENT
+    return [Cluster((), found.numbers, near_copies=True)] if enough else []
+
+
+def _between_pairs(values: Matrix, found: NearCopies, which: NDArray[np.bool_]) -> float:
+    """Return the sum of products of rows and some of their nearest, for all columns."""
+    return sum(
+        float(np.vdot(values, (values[other] * chosen[:, None])))
+        for other, chosen in zip(found.nearest.T, which.T, strict=True)
+    )
+
+
 def _is_sorted(column: Vector) -> bool:
     """Tell whether the rows are in the order of a column, or each of its values in one stretch."""
     known = column[~np.isnan(column)]
@@ -274,9 +325,8 @@ def _is_sorted(column: Vector) -> bool:
 
 def _agreement(residuals: Matrix, clusters: Rows) -> tuple[float, float]:
     """Return the correlation of residuals between rows of a cluster, and it in standard errors."""
-    squares = residuals**2
-    most = _between_rows(np.sqrt(squares.mean(axis=0)) * np.ones_like(residuals), clusters)
-    variance = 2 * _between_rows(squares, clusters)
+    most = _between_rows(np.sqrt((residuals**2).mean(axis=0)) * np.ones_like(residuals), clusters)
+    variance = 2 * _squared_products(residuals, clusters)
     between = _between_rows(residuals, clusters)
     if most <= 0 or variance <= 0:
         return 0.0, 0.0
@@ -287,6 +337,15 @@ def _between_rows(values: Matrix, clusters: Rows) -> float:
     """Return the sum of products over pairs of different rows of one cluster, for all columns."""
     sums = np.stack([np.bincount(clusters, column) for column in values.T])
     return float((sums**2).sum() - (values**2).sum())
+
+
+def _squared_products(values: Matrix, clusters: Rows) -> float:
+    """Return the sum of squared products (over all columns) of different rows of one cluster."""
+    ends = np.cumsum(np.bincount(clusters))[:-1]
+    parts = np.split(values[np.argsort(clusters, kind="stable")], ends)
+    products = (part @ part.T if len(part) < part.shape[1] else part.T @ part for part in parts)
+    with_itself = ((values**2).sum(axis=1) ** 2).sum()
+    return float(sum(np.vdot(product, product) for product in products) - with_itself)
 
 
 def _joined(clusters: Rows, groups: Rows | None) -> Rows:
