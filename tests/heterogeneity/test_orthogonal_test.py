@@ -14,7 +14,13 @@ from hetcal.datasets import make_problem
 from hetcal.heterogeneity import HiddenHeterogeneity, heterogeneity_test
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
-from hetcal.heterogeneity.functions_of_p import fit_global, label_free_spaces, log_odds
+from hetcal.heterogeneity.functions_of_p import (
+    _LEAST_STEP,
+    _steps,
+    fit_global,
+    label_free_spaces,
+    log_odds,
+)
 from hetcal.heterogeneity.orthogonal_test import strongest_cuts
 from hetcal.heterogeneity.residual_learners import LEARNERS, Task
 from hetcal.heterogeneity.score_test import (
@@ -189,6 +195,55 @@ def test_null_moments_are_those_of_the_draws(grouped):
     standard, lacking = _standardised(sums.drawn, sums.excess)
     assert (standard[known] ** 2).mean(axis=2) == pytest.approx(1, abs=1e-4)
     assert np.isfinite(lacking).all()
+
+
+def space_and_labels(h, *, seed=0, n=400, weight=None):
+    """Functions of p without jumps, and labels of a map of p."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.05, 0.95, n)
+    y = (rng.random(n) < h(p)).astype(int)
+    items = CalibrationSet.check(None, y, y_proba=binary(p), sample_weight=weight, caller="test")
+    return items, label_free_spaces(items)[1]
+
+
+def test_the_first_step_is_the_one_that_explains_most():
+    """Running sums say what least squares with each step says."""
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, 400)
+    items, space = space_and_labels(lambda p: np.where(p > 0.4, 0.9, 0.1), weight=weight)
+    odds, residual = log_odds(items.scores.log_proba)[:, 0], space.residual(items.onehot)[:, 1]
+    steps = _steps(space, odds, residual, np.full(400, 0.02), 400)
+    left = []
+    for step in np.sort(odds)[1:]:
+        wider = space.joined_by((odds >= step)[:, None] * 1.0)
+        told_apart = (space.weight @ space.residual((odds >= step)[:, None] * 1.0) ** 2)[0]
+        enough = told_apart > _LEAST_STEP * (weight @ weight) / (weight.sum() * weight.mean())
+        left.append(space.weight @ wider.residual(items.onehot)[:, 1] ** 2 if enough else np.inf)
+    best = np.sort(odds)[1:][np.argmin(left)]
+    np.testing.assert_array_equal(steps[:, 0], odds >= best)
+    assert _steps(space, odds, residual, np.full(400, 9.0), 400).shape == (400, 0)  # none pays
+
+
+def test_a_map_with_many_jumps_leaves_little_to_find():
+    """Of the squared length of h, in variances of a label, the jumps' share is followed."""
+    for seed in range(3):
+
+        def teeth(p):
+            return 0.15 + 0.7 * (5 * p % 1)
+
+        items, space = space_and_labels(teeth, seed=seed, n=3000)
+        h = teeth(items.proba[:, 1])[:, None]
+        without = ((space.residual(h) ** 2) / (h * (1 - h))).sum()
+        left = ((fit_global(items).space.residual(h) ** 2) / (h * (1 - h))).sum()
+        assert without > 60
+        assert left < 0.5 * without
+
+
+def test_a_smooth_map_gets_hardly_any_jump():
+    sizes = []
+    for seed in range(8):
+        items, space = space_and_labels(lambda p: p, seed=seed, n=2000)
+        sizes.append(fit_global(items).space.size - space.size - 1)  # a logistic fit joins
+    assert np.mean(sizes) < 1
 
 
 def test_a_weight_is_as_good_as_a_row_repeated_as_one_group():

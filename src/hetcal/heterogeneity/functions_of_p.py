@@ -8,8 +8,8 @@ error of its fit can pass for something hidden.
 
 The space holds constants, p and the whole matrix of log p (Dirichlet and matrix scaling, label
 noise), hinges on every log-odds (smooth curves), an indicator of every value of p that is repeated
-(decision trees, rounding), the predicted class and its probability, a logistic fit, and the leaves
-of a tree in p, where jumps are so large that BIC pays for them.
+(decision trees, rounding), the predicted class and its probability, a logistic fit, and jumps that
+are so large that BIC pays for them: steps for two classes, the leaves of a tree in p for more.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _ITEMS_PER_FUNCTION = 10
 _LARGEST_LEVERAGE, _LARGEST_OF_GROUPS = 0.8, 0.5
 _SINGULAR = 1e-8  # of squared singular values
 _MOST_NEWTON = 250  # coefficients up to which Newton's method is the faster one
+_MANY_KNOTS = 64  # beyond these the cost grows, and leaves follow what jumps
+_LEAST_STEP = 4  # items that only a step tells apart
 _LEAST_LOG = np.log(1e-6)
 
 
@@ -194,10 +196,12 @@ def fit_global(calibration: CalibrationSet) -> GlobalFit:
     squares = _squares_given_back(free, Y, groups)
     space = free.joined_by(logistic[:, 1:])
     residuals = space.residual(Y)
-    coordinates = odds if P.shape[1] == 2 else np.hstack([odds, P])
-    leaves = _jumps(coordinates, residuals, weight, n_units)
-    if leaves is not None:
-        space = space.joined_by(leaves)
+    if P.shape[1] == 2:
+        jumps = _steps(space, odds[:, 0], residuals[:, 1], logistic.prod(axis=1), n_units)
+    else:
+        jumps = _leaves(np.hstack([odds, P]), residuals, weight, n_units)
+    if jumps.shape[1]:
+        space = space.joined_by(jumps)
         residuals = space.residual(Y)
     law = _law(logistic, Y - residuals, space, n_units)
     return GlobalFit(space, law, residuals, space.leverage(groups), squares)
@@ -273,12 +277,18 @@ def _smooth_columns(P: Matrix, odds: Matrix, share: float, n_units: int) -> Matr
         columns += [top[:, 1:] * 1.0, top * P.max(axis=1)[:, None]]
         room -= 2 * K
     if share < 0.9:
-        most = max(9, round(n_units ** (1 / 3))) if K == 2 else max(5, round(n_units**0.2))
-        n_knots = int(np.clip(room / odds.shape[1], 0, most))
+        n_knots = int(np.clip(room / odds.shape[1], 0, _most_knots(n_units, K)))
         columns += [_hinges(column, n_knots) for column in odds.T]
         if K > 2:
             columns.append(_hinges(P.max(axis=1), n_knots))
     return np.hstack(columns)
+
+
+def _most_knots(n_units: int, K: int) -> int:
+    """Return how finely a map is followed; of two classes, so that jumps leave little to find."""
+    if K > 2:
+        return max(5, round(n_units**0.2))
+    return max(9, round(n_units ** (1 / 3)), min(round(0.6 * n_units**0.5), _MANY_KNOTS))
 
 
 def _hinges(column: Vector, n_knots: int) -> Matrix:
@@ -309,18 +319,62 @@ def _logistic_fit(columns: Matrix, codes: Rows, Y: Matrix, weight: Vector) -> Ma
     return H / H.sum(axis=1, keepdims=True)
 
 
-def _jumps(coordinates: Matrix, residuals: Matrix, weight: Vector, n_units: int) -> Matrix | None:
-    """Return indicators of the leaves of a tree in p, pruned as hard as BIC; None for one leaf."""
+def _most_jumps(n_units: int) -> int:
+    return int(np.clip(n_units // 40, 2, 32))
+
+
+def _price(K: int) -> float:
+    """Return what a jump must explain, in variances of a residual: about as much as BIC asks."""
+    return (9 + 2 * K) / (K - 1)
+
+
+def _steps(
+    space: FunctionsOfP, column: Vector, residual: Vector, variance: Vector, n_units: int
+) -> Matrix:
+    """Return indicators of p above thresholds: the one that explains most, while one pays.
+
+    What a step at any threshold explains beside the functions that there are is a matter of
+    running sums over the sorted items.
+    """
+    rows = np.flatnonzero(space.atom < 0)
+    rows = rows[np.argsort(column[rows], kind="stable")]
+    x, w, r, basis = column[rows], space.weight[rows], residual[rows], space.basis[rows]
+    first = np.flatnonzero(np.diff(x) > 0) + 1  # above each threshold
+
+    def above(values: Vector) -> Vector:
+        return np.cumsum(values[::-1])[::-1][first]
+
+    per_unit = len(column) / n_units * (w @ w) / max(w.sum(), 1e-300)  # unequal weights: fewer
+    price = _price(2) * per_unit * np.maximum(variance[rows], variance.mean())[first]
+    left = above(w) - sum(above(w * function) ** 2 for function in basis.T)
+    found: list[float] = []
+    while len(first) and len(found) < _most_jumps(n_units):
+        gain = above(w * r) ** 2 / np.maximum(left, 1e-12) * (left > _LEAST_STEP * per_unit)
+        best = int((gain / price).argmax())
+        if gain[best] <= price[best]:
+            break
+        found.append(x[first[best]])
+        step = (x >= found[-1]) * 1.0
+        for _ in range(2):  # once more for what rounding leaves
+            step -= basis @ (basis.T @ (w * step))
+        step /= np.sqrt(w @ step**2)
+        basis = np.column_stack([basis, step])
+        left = left - above(w * step) ** 2
+        r = r - step * (step @ (w * r))
+    return (column[:, None] >= np.array(found)).astype(np.float64)
+
+
+def _leaves(coordinates: Matrix, residuals: Matrix, weight: Vector, n_units: int) -> Matrix:
+    """Return indicators of the leaves of a tree in p, pruned by the price of a jump."""
     n, K = residuals.shape
-    price = residuals.var(axis=0).mean() * (9 + 2 * K) / (K - 1) / n_units
     tree = sklearn.tree.DecisionTreeRegressor(
-        max_leaf_nodes=int(np.clip(n_units // 40, 2, 32)),
+        max_leaf_nodes=_most_jumps(n_units),
         min_samples_leaf=max(8 * n // n_units, n // 100),
-        ccp_alpha=price,
+        ccp_alpha=_price(K) * residuals.var(axis=0).mean() / n_units,
         random_state=0,
     )
     leaf = tree.fit(coordinates, residuals, sample_weight=weight).apply(coordinates)
-    return None if tree.get_n_leaves() < 2 else (leaf[:, None] == np.unique(leaf)) * 1.0
+    return (leaf[:, None] == np.unique(leaf)[1:]) * 1.0
 
 
 def _orthonormal(columns: Matrix, weight: Vector) -> Matrix:

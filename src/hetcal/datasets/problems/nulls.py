@@ -123,6 +123,28 @@ def sine_map(rng, n):
 
 
 @null("develop")
+def jumps_of_one_feature(rng, n):
+    """One feature is p; h jumps at random places, two to fifteen times, and may rise between."""
+    X = rng.uniform(size=(n, 5))
+    p = 0.05 + 0.9 * X[:, 0]
+    jumps = np.sort(rng.uniform(0.05, 0.95, rng.integers(2, 16)))
+    piece = np.searchsorted(jumps, p)
+    start, slope = rng.uniform(0.1, 0.9, len(jumps) + 1), rng.choice([0.0, 1.0, 3.0])
+    h = start[piece] + slope * (p - np.append(0.05, jumps)[piece])
+    return Draft(X, two(p), two(np.clip(h, 0.05, 0.95)))
+
+
+@null("develop")
+def waves_of_one_feature(rng, n):
+    """One feature is p; two to ten waves, smooth or with teeth, of a random phase."""
+    X = rng.uniform(size=(n, 5))
+    p = 0.05 + 0.9 * X[:, 0]
+    turn = (X[:, 0] * rng.uniform(2, 10) + rng.random()) % 1
+    h = 0.5 + 0.35 * np.sin(2 * np.pi * turn) if rng.random() < 0.5 else 0.15 + 0.7 * turn
+    return Draft(X, two(p), two(h))
+
+
+@null("develop")
 def hard_labels(rng, n):
     """The black box says 0 or 1 and is right nine times in ten."""
     X = rng.normal(size=(n, 6))
