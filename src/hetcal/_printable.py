@@ -65,3 +65,14 @@ def _is_unseen(text: str, place: int, sign: str) -> bool:
 def _as_json(sign: str) -> str:
     units = sign.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
+def counted(n: int, one: str) -> str:
+    """Return how many of something there are, in words.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2500, "row"), counted(0, "item")
+    ('1 row', '2,500 rows', '0 items')
+    """
+    return f"{n:,} {one}{'' if n == 1 else 's'}"

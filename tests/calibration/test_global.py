@@ -350,7 +350,7 @@ def test_many_rows_are_what_few_of_more_weight_are():
     codes = (rng.random(1000) < p**2).astype(int)
     many = get_calibrator("temperature").fit(None, np.tile(codes, 200), y_proba=np.tile(p, 200))
     few = get_calibrator("temperature")
-    with pytest.warns(WeightWarning, match="2e\\+05 items"):
+    with pytest.warns(WeightWarning, match="200,000 items"):
         few.fit(None, codes, y_proba=p, sample_weight=np.full(1000, 200.0))
     assert many.temperature_ == pytest.approx(few.temperature_, rel=1e-9)
 

@@ -51,17 +51,6 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def counted(n: int, one: str) -> str:
-    """Return how many of something there are, in words.
-
-    Examples
-    --------
-    >>> counted(1, "row"), counted(2500, "row"), counted(0, "item")
-    ('1 row', '2,500 rows', '0 items')
-    """
-    return f"{n:,} {one}{'' if n == 1 else 's'}"
-
-
 def closest(wanted: str, names: Iterable[str], n: int = 1) -> list[str]:
     """Return the names that somebody who mistyped one of them may have meant.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetcal._validation.text import counted
+from hetcal._printable import counted
 from hetcal.cli import _options as options
 from hetcal.cli._console import errors, print_json
 from hetcal.cli._working import bar, tell

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetcal._validation.text import counted
+from hetcal._printable import counted
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, numbers_table, print_json, print_table, results

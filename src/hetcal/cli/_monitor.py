@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetcal._validation.text import counted
+from hetcal._printable import counted
 from hetcal.cli import _options as options
 from hetcal.cli._console import cell, errors, numbers_table, print_json, print_lines, results
 from hetcal.cli._monitor_metrics import MetricsFormat, metrics_text

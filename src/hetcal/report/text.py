@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hetcal._printable import printable
-from hetcal._validation.text import counted
+from hetcal._printable import counted, printable
 from hetcal.diagnosis import findings
 from hetcal.diagnosis.render import wrapped
 from hetcal.report import model

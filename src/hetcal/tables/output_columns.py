@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._printable import counted
 from hetcal._validation.proba import are_probabilities
-from hetcal._validation.text import counted, parse_numbers
+from hetcal._validation.text import parse_numbers
 from hetcal.tables.kinds import values_of
 from hetcal.tables.selection import listed
 

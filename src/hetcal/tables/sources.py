@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol
 import pandas as pd
 
 from hetcal._exceptions import InputError
-from hetcal._validation.text import counted
+from hetcal._printable import counted
 from hetcal.tables.decimal_commas import DecimalCommas
 from hetcal.tables.spreadsheets import restored
 

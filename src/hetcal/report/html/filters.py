@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from hetcal._validation.text import counted
+from hetcal._printable import counted
 
 # Characters that change the direction of what follows could make a name look like another one.
 _DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
