@@ -395,7 +395,7 @@ def test_retraining_is_an_addition_to_what_to_do_now(retrain):
         items,
         local_gain=Gain(better, better - 0.01, better + 0.01),
         hybrid_gain=Gain(better, better - 0.01, better + 0.01),
-        hybrid_over_retrained=Gain(0.02, 0.01, 0.03),
+        hybrid_over_retrained=Gain(0.02, -0.01, 0.05),
     )
     assert (hybrid.verdict, hybrid.recommended) == (RETRAIN, "hybrid")
     assert hybrid.expected_brier == pytest.approx(e.brier - better)
@@ -409,6 +409,27 @@ def test_retraining_is_an_addition_to_what_to_do_now(retrain):
     q = run(hybrid.call, data, y_proba=noise, y_proba_new=noise[:20])
     new = data.sample(20, random_state=9)
     assert new.expected_brier(q) < new.expected_brier(np.full((20, 2), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "verdict"),
+    [(0.01, 0.03, GO_LOCAL), (-0.01, 0.03, RETRAIN), (0.0001, 0.0002, RETRAIN)],
+)
+def test_retraining_is_not_advised_where_the_hybrid_is_clearly_better(retrain, low, value, verdict):
+    data, advice = retrain
+    noise = np.random.default_rng(0).uniform(0.4, 0.6, 600)
+    items = CalibrationSet.check(data.X, data.y, y_proba=noise, caller="test")
+    better = advice.evidence.retraining_gain.value + value
+    gain = Gain(better, better - 0.01, better + 0.01)
+    said = changed(
+        advice,
+        items,
+        local_gain=gain,
+        hybrid_gain=gain,
+        hybrid_over_retrained=Gain(value, low, 2 * value - low),
+    )
+    assert (said.verdict, said.recommended) == (verdict, "hybrid")
+    assert (said.retraining_call is None) == (verdict == GO_LOCAL)
 
 
 def test_the_gain_of_the_hybrid_over_retraining_is_paired(retrain):
@@ -429,7 +450,8 @@ def test_a_large_table_gets_the_hybrid_where_boosting_is_clearly_worse():
     X, y = make_classification(12000, 30, n_informative=8, random_state=0)
     P = GaussianNB().fit(X[:2000], y[:2000]).predict_proba(X[2000:])
     advice = hetcal.advise(X[2000:], y[2000:], y_proba=P)
-    assert (advice.verdict, advice.recommended) == (RETRAIN, "hybrid")
+    assert (advice.verdict, advice.recommended) == (GO_LOCAL, "hybrid")
+    assert advice.retraining_call is None
     assert advice.expected_brier < 0.9 * advice.evidence.retrained_brier
 
 

@@ -328,8 +328,13 @@ def _expected_gain(action: str, evidence: Measurements) -> Gain | None:
 
 
 def _retraining_wins(evidence: Measurements, matters: float) -> bool:
-    """Return whether a model on the features is better, and the old one adds next to nothing."""
-    gain = evidence.retraining_gain
+    """Return whether a model on the features is better, and the old one adds next to nothing.
+
+    Better than maps, and no worse than the hybrid by anything that is sure and matters.
+    """
+    gain, more = evidence.retraining_gain, evidence.hybrid_over_retrained
+    if more.low > 0 and more.value >= matters:
+        return False
     next_to_nothing = max(matters, _NEXT_TO_NOTHING * gain.value)
     return gain.low > 0 and gain.value >= matters and evidence.model_gain.value < next_to_nothing
 

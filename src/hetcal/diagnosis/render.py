@@ -40,7 +40,8 @@ _VOID = (
 )
 _RETRAIN = (
     "Retrain when you can: a model trained on these items alone beats any single map of the old "
-    "probabilities, and the old model adds next to nothing to it. Until then:"
+    "probabilities, the old model adds next to nothing to it, and the hybrid is not clearly better "
+    "by anything that matters. Until then:"
 )
 _FINER = "Smaller differences, and patterns finer than these, may be there."
 _BLIND = (
