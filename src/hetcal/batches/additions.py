@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal._quiet import silenced
 from hetcal._validation.text import parse_numbers
 from hetcal.batches.model import LoadedModel
 from hetcal.batches.row_sample import LearnedRows, RowSample
@@ -143,7 +143,8 @@ class Additions:
         self.n_rows += n
         if self.learned is not None:
             self.learned.count(row_hashes(items.X, items.output))
-        with silenced():  # what they say is in the flags, row by row
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what they say is in the flags, row by row
             Q, support, size = self._predictions(items) if n else self._nothing()
             ends = self._interval(items) if "interval" in self._wanted else {}
         if self._expected is not None and items.known.any():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from hetcal._quiet import silenced
 from hetcal._stored import expect
 from hetcal._stored.fields import instance, list_of, probabilities, text
 from hetcal._typing import Matrix, Rows, Vector
@@ -137,8 +137,9 @@ class GlobalBlend(GroupAwareCalibrator, GlobalCalibrator):
         check_non_negative(self, "prior_items")
         rows = np.flatnonzero(items.weights > 0)
         learned = items.take(rows)
-        # A map that did not converge shows in its out-of-sample predictions.
-        with silenced(ConvergenceWarning):
+        with warnings.catch_warnings():
+            # A map that did not converge shows in its out-of-sample predictions.
+            warnings.simplefilter("ignore", ConvergenceWarning)
             self._learn(learned)
         if learned.n_items < items.n_items:  # items of weight 0 are predicted as new ones
             predicted = self.predict_set(items)

@@ -13,7 +13,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from hetcal._exceptions import HetcalWarning, levels_to_caller
-from hetcal._quiet import silenced
 from hetcal._typing import Matrix
 from hetcal._validation import check_columns_match_classes, check_logits, check_proba
 from hetcal._validation.containers import take_rows
@@ -146,7 +145,9 @@ def _fold_output(
 ) -> Matrix:
     n_rows = y.shape[0]
     cut = {name: _rows_of(value, train, n_rows) for name, value in parameters.items()}
-    with silenced(HetcalWarning):  # the fit on all rows says the same once
+    with warnings.catch_warnings():
+        # The fit on all rows says the same once.
+        warnings.simplefilter("ignore", HetcalWarning)
         model = clone(estimator).fit(take_rows(X, train), y[train], **cut)
     return output_of(model, take_rows(X, test), classes)
 

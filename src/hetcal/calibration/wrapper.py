@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +25,6 @@ from hetcal._exceptions import (
     ColumnOrderWarning,
     TrainingSetWarning,
 )
-from hetcal._quiet import silenced
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import (
     MOST_FEATURES,
@@ -412,10 +411,12 @@ class LocallyCalibratedClassifier(
         if "classes" in settings:  # the columns follow the model, also where y lacks a class
             calibrator.set_params(classes=self.classes_)
         output = {self.output_kind_: self.out_of_fold_output_}
-        # The model has been trained on these very rows: no reason to say that it should be. Nor can
-        # its columns be in another order than that of its own classes.
-        own = not isinstance(self.estimator_, FrozenEstimator | PrecomputedProba)
-        with silenced(TrainingSetWarning, ColumnOrderWarning) if own else nullcontext():
+        with warnings.catch_warnings():
+            if not isinstance(self.estimator_, FrozenEstimator | PrecomputedProba):
+                # The model has been trained on these very rows: no reason to say that it should be.
+                warnings.simplefilter("ignore", TrainingSetWarning)
+                # Nor can its columns be in another order than that of its own classes.
+                warnings.simplefilter("ignore", ColumnOrderWarning)
             self.calibrator_ = calibrator.fit(features, y[rows], **output, **options)
 
     def _fit_features(self, X: Any, y: NDArray) -> Any:

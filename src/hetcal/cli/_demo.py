@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
 from rich.table import Table
 
-from hetcal._quiet import collected
 from hetcal.cli._console import numbers_table, progress, results
 from hetcal.cli._demo_example import Example, calibrate, left_out, make_example, method_names, score
 from hetcal.cli._working import tell_line
@@ -28,7 +28,8 @@ def run_demo(*, seed: int = 0, out: Path | None = None, quiet: bool = False) -> 
     if not quiet:
         console.print(_introduction(example), soft_wrap=True)
     names = progress(method_names(), what="Calibrating", quiet=quiet)
-    with collected() as notes:
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
         predictions = {name: calibrate(example, name) for name in names}
     scores = score(example, predictions)
     console.print(_table(scores), markup=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetcal._quiet import silenced
 from hetcal.cli import _options as options
 from hetcal.cli import _table_input as inputs
 from hetcal.cli._console import errors, numbers_table, print_json, print_table, results
@@ -179,7 +179,8 @@ def _measured(calibrator: Any, items: CalibrationSet, seed: int) -> dict[str, fl
     from hetcal.metrics.gains import Gain
     from hetcal.metrics.scores import brier_losses
 
-    with silenced():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         Q = out_of_sample_proba(calibrator, items, seed)
         low_quantile = low_support(calibrator)
     scored, known = items.with_positive_weight(), items.weights > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from hetcal._exceptions import InputError
-from hetcal._quiet import silenced
 from hetcal._validation.text import as_text, is_missing
 from hetcal.batches.row_sample import LearnedRows, RowSample
 from hetcal.cli._reference_items import ReferenceTables, texts_of
@@ -54,7 +54,8 @@ def watch(
     expected, newest, apart = None, None, 1
     unknown, digest, before = _UnknownLabels(), hashlib.sha256(), watcher.groups()
     learned = LearnedRows(RowSample.stored(loaded))
-    with open_table(table, **vars(reading)) as source, silenced():
+    with open_table(table, **vars(reading)) as source, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         has_labels = roles.label in source.names
         if labels_only and not has_labels:
             raise InputError(

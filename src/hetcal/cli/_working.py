@@ -6,6 +6,7 @@ Progress goes to stderr, on a terminal only, and never with ``--quiet``.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
@@ -13,7 +14,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from hetcal._exceptions import HetcalWarning
 from hetcal._printable import printable
-from hetcal._quiet import collected
 from hetcal.cli._console import cell, errors
 
 
@@ -36,7 +36,8 @@ def file_size(n_bytes: int) -> str:
 def warnings_as_notes() -> Iterator[list[str]]:
     """Collect what hetcal warns of, each text once; other warnings are not shown."""
     notes: list[str] = []
-    with collected() as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         yield notes
     said = (str(w.message) for w in caught if issubclass(w.category, HetcalWarning))
     notes += dict.fromkeys(said)

@@ -11,6 +11,7 @@ same probabilities to about 1e-6.
 from __future__ import annotations
 
 import inspect
+import warnings
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -20,8 +21,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-
-from hetcal._quiet import silenced
 
 __all__ = ["PlattSVC"]
 
@@ -89,7 +88,8 @@ class PlattSVC(ClassifierMixin, BaseEstimator):
         options = {"C": self.C, "kernel": self.kernel, "gamma": self.gamma}
         if use_sklearn:
             # The deprecation is known, and this class is the answer to it.
-            with silenced(FutureWarning):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", category=FutureWarning, message=".*probability.*")
                 self.machine_ = SVC(
                     probability=True, random_state=self.random_state, **options
                 ).fit(X, y)

@@ -5,13 +5,13 @@ Nothing in row i of any result depends on the label of item i.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from hetcal._quiet import silenced
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration.fitting import cross_fitted, fitted_to
 from hetcal.calibration.hybrid.library import BOOSTING_COST
@@ -49,7 +49,8 @@ def cross_fitted_maps(items: CalibrationSet, folds: Folds, seed: int) -> dict[st
         _check_classes_left(items, train)
     averaged = get_calibrator(GLOBAL_MAP, random_state=seed)
     said = {GLOBAL_MAP: fitted_to(averaged, items).out_of_sample_proba_}
-    with silenced(ConvergenceWarning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         single = {n: cross_fitted(get_calibrator(n), items, folds) for n in map_names(items)}
     return said | single
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from hetcal._exceptions import ColumnOrderWarning
-from hetcal._quiet import collected
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration import GlobalCalibrator, get_calibrator, list_calibrators
 from hetcal.calibration.fitting import fitted_to, predicted_by, seeded
@@ -343,7 +343,8 @@ class _Result:
 def _attempted(predict: Callable[[], Matrix]) -> _Result:
     start = time.perf_counter()
     Q, error = np.empty((0, 0)), None
-    with collected() as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         try:
             Q = predict()
         # Whatever goes wrong in one method must not lose the others; its row says why.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from hetcal._exceptions import HetcalWarning
-from hetcal._quiet import silenced
 from hetcal._typing import Matrix, Rows
 from hetcal.calibration.fitting import shared_folds
 from hetcal.calibration.hybrid import HybridCalibrator
@@ -199,8 +199,9 @@ def _fitted_hybrid(
     items: CalibrationSet, random_state: int, n_jobs: int | None
 ) -> HybridCalibrator:
     hybrid = HybridCalibrator(classes=items.classes, random_state=random_state, n_jobs=n_jobs)
-    # What it warns of, little reliance on the model, is one of the verdicts.
-    with silenced(HetcalWarning):
+    with warnings.catch_warnings():
+        # What it warns of, little reliance on the model, is one of the verdicts.
+        warnings.simplefilter("ignore", HetcalWarning)
         return hybrid.fit_set(items)
 
 

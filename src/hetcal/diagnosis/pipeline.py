@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from hetcal._exceptions import ColumnOrderWarning
-from hetcal._quiet import collected
 from hetcal.data.folds import Split
 from hetcal.diagnosis.advise import Advice, advise_on, judged
 from hetcal.diagnosis.assemble import assembled, learning_curves, too_few
@@ -105,7 +105,8 @@ def _collected(texts: list[str]) -> Iterator[None]:
 
     That of the order of the columns is among those of the advice.
     """
-    with collected() as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         yield
     texts += [
         str(w.message)

@@ -14,6 +14,7 @@ probabilities is asked too; items and new items are scored by forests that have 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,6 @@ from scipy.optimize import nnls
 from scipy.special import ndtri, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from hetcal._quiet import silenced
 from hetcal._typing import Matrix
 from hetcal._validation import check_proba
 from hetcal._validation.containers import as_float_array
@@ -247,7 +247,8 @@ def _balance(
     old = np.maximum(old / old.sum(), _LEAST_PRIOR)
     if np.unique(items.codes[rows]).shape[0] < 2:
         return _Balance(old, old, np.zeros(K))
-    with silenced(ConvergenceWarning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = get_calibrator("bcts").fit_set(items.take(rows))
     before = items.weights[rows] @ fitted.predict_set(items.take(rows))
     before = np.maximum(before / before.sum(), _LEAST_PRIOR)

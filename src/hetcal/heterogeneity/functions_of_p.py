@@ -14,6 +14,7 @@ are so large that BIC pays for them: steps for two classes, the leaves of a tree
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,7 +24,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from hetcal._quiet import silenced
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import CalibrationSet
 
@@ -312,8 +312,9 @@ def _logistic_fit(columns: Matrix, codes: Rows, Y: Matrix, weight: Vector) -> Ma
         tol=1e-3,
     )
     if len(seen) > 1:
-        with silenced(ConvergenceWarning):
+        with warnings.catch_warnings():
             # It is one more function of p, good or not; a constant p may stop the search.
+            warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(scaled, codes, sample_weight=weight)
         H[:, seen] += (1 - 1e-3) * model.predict_proba(scaled)
     return H / H.sum(axis=1, keepdims=True)

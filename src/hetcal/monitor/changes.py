@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal._quiet import silenced
 from hetcal._validation.containers import as_array, without_tensor
 
 #: Flagged items that are looked at.
@@ -27,7 +27,8 @@ def feature_changes(
             "SupportMonitor.what_changed needs the same features in X and before; got "
             f"{list(now.columns)[:5]} and {list(old.columns)[:5]}."
         )
-    with silenced():  # about categories, which the table counts
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about categories, which the table counts
         recovered = _recovered(monitor, X, old, output, np.random.default_rng(seed))
     rows = [
         {"feature": name, "recovered": recovered[name]} | _shift(old[name], now[name])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hetcal._quiet import silenced
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import check_labels
 from hetcal._validation.containers import number_of_rows
@@ -109,7 +109,8 @@ def own_predictions(calibrator: Any) -> tuple[Matrix, Rows]:
 
     A hybrid also predicts items of weight 0, which are no calibration items.
     """
-    with silenced():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         Q = calibrator.out_of_sample_proba_
     codes, _ = check_labels(calibrator.calibration_labels(), calibrator.classes_)
     return Q[getattr(calibrator, "calibration_rows_", slice(None))], codes

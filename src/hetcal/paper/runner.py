@@ -7,6 +7,7 @@ may be killed at any point and loses the one method it was at. Started again, it
 from __future__ import annotations
 
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from dataclasses import dataclass
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from hetcal._quiet import silenced
 from hetcal.paper.methods import Workbench
 from hetcal.paper.settings import Trial
 from hetcal.paper.store import Store
@@ -101,8 +101,9 @@ def _run_group(trials: Sequence[Trial], folder) -> GroupDone:
     start = time.perf_counter()
     store = Store(folder)
     bench = Workbench(*trials[0].group, store=store)
-    # What the library warns of (few neighbours, a class that is missing) is part of a trial.
-    with threadpool_limits(limits=1), silenced():
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        # What the library warns of (few neighbours, a class that is missing) is part of a trial.
+        warnings.simplefilter("ignore")
         for trial in trials:
             # Another run on the same store may have been faster.
             if not store.has(trial):

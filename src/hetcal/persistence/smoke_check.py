@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import FileFormatError
-from hetcal._quiet import silenced
 from hetcal._validation import FeatureEncoder
 from hetcal._validation.vectors import vector_lengths
 from hetcal.calibration.base import BaseCalibrator
@@ -34,7 +34,8 @@ def check_prediction(calibrator: Any) -> None:
         _try_p_value(calibrator)
         return
     n_classes = len(calibrator.classes_)
-    with silenced():  # about an item that nobody asked for
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about an item that nobody asked for
         if isinstance(calibrator, LocallyCalibratedClassifier):
             Q = calibrator.predict_proba(_whole_row(calibrator))
         elif isinstance(calibrator, BaseCalibrator):
@@ -47,7 +48,8 @@ def check_prediction(calibrator: Any) -> None:
 
 def _try_p_value(monitor: SupportMonitor) -> None:
     inner = monitor.calibrator_
-    with silenced():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         output: dict[str, Any] = made_up_output(inner)
         p = monitor.p_values(_made_up_row(inner), **output)
     if p.shape != (1,) or not 0 <= p[0] <= 1:

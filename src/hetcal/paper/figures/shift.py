@@ -7,6 +7,7 @@ well: women, a third of the population, and men?
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ import pandas as pd
 from sklearn.pipeline import make_pipeline
 
 from hetcal._exceptions import UnknownCategoryWarning
-from hetcal._quiet import silenced
 from hetcal.calibration import get_calibrator
 from hetcal.datasets import load_dataset
 from hetcal.metrics import brier_score
@@ -79,8 +79,9 @@ def shift_trial(classifier: str, share: float | None, seed: int) -> pd.DataFrame
     P_cal, P_test = model.predict_proba(X.iloc[cal]), model.predict_proba(X.iloc[test])
     rows = []
     for method in METHODS:
-        # A few test items have a category that no calibration item has, as in practice.
-        with silenced(UnknownCategoryWarning):
+        with warnings.catch_warnings():
+            # A few test items have a category that no calibration item has, as in practice.
+            warnings.simplefilter("ignore", UnknownCategoryWarning)
             calibrator = get_calibrator(method).fit(X.iloc[cal], y[cal], y_proba=P_cal)
             Q = calibrator.predict_proba(X.iloc[test], y_proba=P_test)
         for group, inside in ((RARE, rare[test]), (COMMON, ~rare[test])):
