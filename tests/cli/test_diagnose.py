@@ -25,7 +25,7 @@ def call(*arguments: str) -> int:
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     """A log: features, an id, the day, the model's probabilities, and what happened."""
-    data = make_hidden_heterogeneity(300, heterogeneity=1.0, classes=["no", "yes"], random_state=0)
+    data = make_hidden_heterogeneity(300, heterogeneity=1.0, classes=["no", "yes"], random_state=1)
     frame = data.frame()
     frame["customer_id"] = range(1000, 1300)
     frame["day"] = [f"2024-{1 + k // 30:02d}-{1 + k % 28:02d}" for k in range(300)]

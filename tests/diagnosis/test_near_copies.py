@@ -185,3 +185,19 @@ def test_the_command_says_what_was_measured(tmp_path):
     assert note.startswith(check_dependence(find_dependence(items_of(X, y, p))).text.split(".")[0])
     assert "Fit again with --groups COLUMN" in note
     assert "group_near_copies" in note
+
+
+def test_groups_keep_events_whole_where_copies_differ_more():
+    """Rows without a gap behind their copies belong to the event too."""
+    X, _, _, event = events(sizes=tuple(range(2, 13)) * 5, noise=0.1)
+    groups = group_near_copies(X)
+    split = [len(np.unique(groups[event == number])) > 1 for number in np.unique(event)]
+    assert np.mean(split) <= 0.1
+    assert len(np.unique(groups)) > 0.8 * len(np.unique(event))
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e300])
+def test_scales_of_columns_do_not_matter(scale):
+    X, _, _, event = events()
+    X[:, 1] *= scale
+    assert agree(group_near_copies(X), event) > 0.99

@@ -128,3 +128,14 @@ def test_extension_reaches_both_parts(items):
     S = both.pairwise(new)
     np.testing.assert_allclose(S[:, :N], before)
     np.testing.assert_allclose(S[range(M), range(N, N + M)], 1.0)
+
+
+@pytest.mark.parametrize("heard", [1, 2])
+def test_groups_without_weight_have_no_say_in_the_weight_of_the_parts(heard):
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0, 1, 2], 40)
+    X, y, p = rng.normal(size=(120, 3)), rng.integers(2, size=120), rng.uniform(0.2, 0.8, 120)
+    similarity = CombinedSimilarity(ForestProximity(20), RBFSimilarity())
+    calibrator = hetcal.SimilarityCalibrator(similarity=similarity)
+    calibrator.fit(X, y, y_proba=p, sample_weight=1.0 * (groups < heard), groups=groups)
+    assert 0 <= calibrator.similarity_.weight_ <= 1

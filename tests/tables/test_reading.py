@@ -405,6 +405,20 @@ def test_what_a_column_shows_holds_for_later_batches(tmp_path):
             next(batches)
 
 
+@pytest.mark.parametrize(
+    ("cells", "later"), [("12.500,950,0.484,0.5", r"0\.484"), ("12.500,950,1500,13.500", "1500")]
+)
+def test_a_column_is_read_one_way_in_all_batches(tmp_path, cells, later):
+    """What the first batch says about points is not forgotten, whatever a later one says."""
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x;y", *(f"{cell};1" for cell in cells.split(","))]), "utf-8")
+    with (
+        open_table(path, decimal=",") as reader,
+        pytest.raises(InputError, match=f"'12.500', read with a point.* later '{later}'"),
+    ):
+        list(reader.batches(2))
+
+
 def test_an_unknown_decimal_sign_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a\n1\n")
     with pytest.raises(InputError, match="decimal sign"):

@@ -396,7 +396,7 @@ def warn_of_scales(features: Any, caller: str, closest: float) -> None:
         # A constant that was computed varies too, by rounding.
         lost = (spread < closest) & (spread > _ROUNDING * size)
         for j in np.flatnonzero(size > _LARGEST_IN_TREES):
-            lost[j] = np.median(np.abs(features[:, j])) > _LARGEST_IN_TREES
+            lost[j] = np.nanmedian(np.abs(features[:, j])) > _LARGEST_IN_TREES
     if lost.any():
         warnings.warn(
             f"{caller}: forests cannot tell the values of {_numbered(np.flatnonzero(lost))} of X "

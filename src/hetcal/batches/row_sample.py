@@ -18,6 +18,8 @@ KEY = "learned_rows"
 _SIZE = 128
 # Fewer rows may be equal by chance; so small a share changes nothing.
 _FEWEST, _LEAST_SHARE = 5, 0.05
+# Where more of the fitted rows than this are equal to others, new rows are equal to them by chance.
+_MOST_COPIED = 0.05
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,10 @@ class RowSample:
         more = type(self).of(hashes)
         both = np.union1d(self.hashes, more.hashes)[:_SIZE]
         share = max(self.share_copied, more.share_copied)
-        return type(self)(both, self.n_distinct + more.n_distinct, share)
+        n_distinct = len(both)
+        if n_distinct == _SIZE:  # hashes are uniform: the largest of the smallest tells how many
+            n_distinct = max(_SIZE, round((_SIZE - 1) * 2.0**64 / (float(both[-1]) + 1)))
+        return type(self)(both, n_distinct, share)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
@@ -90,22 +95,27 @@ class LearnedRows:
 
     def __init__(self, sample: RowSample | None):
         self._sample = sample
-        self._n_rows = self._n_found = 0
+        self._n_rows, self._n_found = 0, 0
+        self._found: set[int] = set()
 
     def count(self, hashes: _Hashes) -> None:
         """Look at some more rows."""
         self._n_rows += len(hashes)
         if self._sample is not None:
-            self._n_found += int(np.isin(hashes, self._sample.hashes).sum())
+            known = hashes[np.isin(hashes, self._sample.hashes)]
+            self._n_found += len(known)
+            self._found.update(known.tolist())
 
     @property
     def share(self) -> float:
-        """About how large a share of the rows were learned from; 0 where chance explains it."""
-        if self._sample is None or self._n_found < _FEWEST:
+        """About how large a share of the rows were learned from; 0 where chance may explain it."""
+        if self._sample is None or len(self._found) < _FEWEST:
+            return 0.0
+        if self._sample.share_copied > _MOST_COPIED:  # so are new rows, without being known ones
             return 0.0
         in_sample = len(self._sample.hashes) / self._sample.n_distinct
         share = min(1.0, self._n_found / in_sample / self._n_rows)
-        return share if share - self._sample.share_copied > _LEAST_SHARE else 0.0
+        return share if share - 2 * self._sample.share_copied > _LEAST_SHARE else 0.0
 
     @property
     def in_words(self) -> str:

@@ -42,6 +42,7 @@ _PARTS, _PART_SIZES = 12, (3, 4)  # of the columns
 _AGREE = 0.1  # copies differ less: half of them in such a column, or that share of them at all
 _TIMES_BEST = 4.0
 _SOME, _LEAST_SHARE = 0.02, 0.1  # of the rows
+_AS_NEAR = 0.95  # of the copies are nearer to each other
 _MOST_COLUMNS, _MOST_DIMENSIONS = 60, 10
 _QUANTILES = (0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99, 1)
 
@@ -56,10 +57,13 @@ class NearCopies:
         Of the cluster that each row belongs to; a row without copies has one of its own.
     nearest : ndarray of shape (n, k)
         The nearest other rows, copies or not.
+    joined : ndarray of shape (n,)
+        Of larger clusters, which also hold rows that are as near to each other as copies are.
     """
 
     numbers: Rows
     nearest: Rows
+    joined: Rows
 
 
 def find_near_copies(features: Matrix, *, random_state: int = 0) -> NearCopies | None:
@@ -99,7 +103,9 @@ def find_near_copies(features: Matrix, *, random_state: int = 0) -> NearCopies |
     everyone = table.neighbourhood(best, np.arange(n), rng, cautious=False)
     numbers = everyone.linked()
     repeated = np.bincount(numbers)[numbers] > 1
-    return NearCopies(numbers, everyone.nearest) if repeated.mean() >= _LEAST_SHARE else None
+    if repeated.mean() < _LEAST_SHARE:
+        return None
+    return NearCopies(numbers, everyone.nearest, everyone.joined(numbers))
 
 
 def group_near_copies(X: Any, *, random_state: int = 0) -> Rows:
@@ -128,7 +134,7 @@ def group_near_copies(X: Any, *, random_state: int = 0) -> Rows:
     """
     features = np.asarray(FeatureEncoder().fit_transform(without_tensor(X, "X")))
     found = find_near_copies(features, random_state=random_state)
-    return np.arange(len(features)) if found is None else found.numbers
+    return np.arange(len(features)) if found is None else found.joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +145,7 @@ class _Neighbourhood:
     nearest: Rows
     n_copies: Rows
     surprise: float
+    logs: Matrix
 
     @property
     def share(self) -> float:
@@ -156,6 +163,22 @@ class _Neighbourhood:
         too_many = np.bincount(numbers)[numbers] > _MOST_COPIES + 1
         numbers[too_many] = n + np.arange(too_many.sum())
         return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+
+    def joined(self, numbers: Rows) -> Rows:
+        """Return clusters joined by all rows that are as near to each other as copies are.
+
+        Some copies have no gap behind them. To take two events for one costs a little certainty; to
+        leave one event in two groups would let each learn the outcome of the other.
+        """
+        n = len(numbers)
+        copies = np.arange(self.nearest.shape[1]) < self.n_copies[:, None]
+        own = copies & (numbers[self.nearest] == numbers[:, None])
+        near = self.logs <= np.quantile(self.logs[own], _AS_NEAR)
+        rows = np.repeat(np.arange(n), near.sum(axis=1))
+        first = np.unique(numbers, return_index=True)[1][numbers]
+        ends = np.r_[self.nearest[near], first]
+        links = sparse.coo_array((np.ones(len(ends)), (np.r_[rows, np.arange(n)], ends)), (n, n))
+        return connected_components(links, directed=False)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +243,7 @@ class _Ranked:
         wide = (surprise >= _SURE_GAP) & (gaps >= np.log(_LEAST_RATIO))
         first, some = wide.argmax(axis=1), wide.any(axis=1)
         in_all = np.where(some, surprise[np.arange(len(first)), first], 0.0).mean()
-        return _Neighbourhood(asked, nearest, np.where(some, first + 1, 0), float(in_all))
+        return _Neighbourhood(asked, nearest, np.where(some, first + 1, 0), float(in_all), logs)
 
     def agreeing(self, looked: _Neighbourhood) -> tuple[int, ...]:
         """Return the columns in which rows and their nearest copies agree.
@@ -254,6 +277,9 @@ def _spread(values: Vector, counts: Rows, rng: Generator) -> Vector:
 
     Ranks would leave no gaps between copies and other rows.
     """
+    largest = np.abs(values).max()
+    # Columns of any scale, the smallest numbers included, have slopes that can be computed.
+    values = values / largest if largest > 0 else values
     distinct, place = np.unique(values, return_inverse=True)
     edges, first = np.unique(np.quantile(values, _QUANTILES), return_index=True)
     tied = np.where(counts > 1, counts, 0)[place] / len(values)

@@ -101,7 +101,8 @@ class CombinedSimilarity(BaseSimilarity):
         self.scores_: dict[float, float] = {}
         if self.weight == "auto":
             voters = Voters(codes, int(codes.max()) + 1, sample_weight)
-            together = groups is not None and np.ptp(groups) > 0
+            heard = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
+            together = groups is not None and np.ptp(groups[heard]) > 0
             parts = self._left_out_groups(Z, voters, groups) if together else self._left_out_one()
             self.scores_ = self._scores(parts, voters)
             self.weight_ = min(self.scores_, key=self.scores_.__getitem__)
@@ -184,6 +185,10 @@ class CombinedSimilarity(BaseSimilarity):
     def _left_out_groups(self, Z: Any, voters: Voters, groups: Rows | None) -> Iterator[_Part]:
         """Yield the similarities of the items to those of other groups, learned from these."""
         for kept, left_out in Folds.make(self.n_items_, seed=0, groups=groups):
+            if voters.weight is not None:
+                kept = kept[voters.weight[kept] > 0]
+            if not len(kept):  # nobody to vote on these
+                continue
             some, fixed = voters.take(kept), clone(self).set_params(weight=0.5)
             fixed.fit(Z[kept], some.codes, n_proba=self.n_proba_, sample_weight=some.weight)
             for chunk in fixed._chunks(len(left_out)):

@@ -34,12 +34,19 @@ class DecimalCommas:
 
     def read(self, column: int, cells: Sequence[str]) -> Sequence[str]:
         """Return the next cells of a column."""
+        found = {_kind(cell): cell.strip() for cell in reversed(cells)}
+        seen = self._seen[column] = found | self._seen[column]
         if not any("." in cell or "," in cell for cell in cells):
             return cells
-        found = {_kind(cell): cell.strip() for cell in reversed(cells)}
-        if "text" in found:  # no column of numbers
+        if "text" in seen:  # no column of numbers
             return [with_point(cell) if "," in cell else cell for cell in cells]
-        seen = self._seen[column] = found | self._seen[column]
+        if "thousands" in seen and "comma" not in seen and ("point" in seen or "long" in seen):
+            other = seen.get("point", seen.get("long"))
+            raise InputError(
+                f"{self._path}: column {self._names[column]!r} holds {seen['thousands']!r}, read "
+                f"with a point between thousands, and later {other!r}, which is not written so. "
+                "Write all of its numbers with the comma and without points."
+            )
         if "comma" in seen and "point" in seen:
             raise InputError(
                 f"{self._path}: column {self._names[column]!r} holds {seen['comma']!r} and "
@@ -50,6 +57,8 @@ class DecimalCommas:
             return cells
         if not ("comma" in seen or ("round" in seen and "short" in seen and "long" not in seen)):
             self._refuse_unclear(column)
+        elif "comma" not in seen and "round" in seen:
+            seen["thousands"] = seen["round"]
         return [with_point(cell) for cell in cells]
 
     def _refuse_unclear(self, column: int) -> None:
