@@ -85,7 +85,7 @@ def row_hashes(
     parts: list[Any] = [] if X is None else [X.reset_index(drop=True)]
     parts += [pd.DataFrame(output), *([] if y is None else [pd.Series(y.astype(str))])]
     whole = pd.concat(parts, axis=1)
-    return pd.util.hash_pandas_object(whole, index=False).to_numpy(np.uint64)
+    return np.asarray(pd.util.hash_pandas_object(whole, index=False), dtype=np.uint64)
 
 
 def _digest(hashes: NDArray[np.uint64]) -> str:
