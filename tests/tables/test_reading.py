@@ -406,7 +406,12 @@ def test_what_a_column_shows_holds_for_later_batches(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cells", "later"), [("12.500,950,0.484,0.5", r"0\.484"), ("12.500,950,1500,13.500", "1500")]
+    ("cells", "later"),
+    [
+        ("12.500,950,0.484,0.5", r"0\.484"),
+        ("12.500,950,1500,13.500", "1500"),
+        ("12.500,950,none,3.5x", r"3\.5x"),
+    ],
 )
 def test_a_column_is_read_one_way_in_all_batches(tmp_path, cells, later):
     """What the first batch says about points is not forgotten, whatever a later one says."""

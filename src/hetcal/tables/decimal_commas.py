@@ -38,15 +38,15 @@ class DecimalCommas:
         seen = self._seen[column] = found | self._seen[column]
         if not any("." in cell or "," in cell for cell in cells):
             return cells
-        if "text" in seen:  # no column of numbers
-            return [with_point(cell) if "," in cell else cell for cell in cells]
-        if "thousands" in seen and "comma" not in seen and ("point" in seen or "long" in seen):
-            other = seen.get("point", seen.get("long"))
+        others = [seen[kind] for kind in ("point", "text", "long") if kind in seen]
+        if "thousands" in seen and "comma" not in seen and others:
             raise InputError(
                 f"{self._path}: column {self._names[column]!r} holds {seen['thousands']!r}, read "
-                f"with a point between thousands, and later {other!r}, which is not written so. "
-                "Write all of its numbers with the comma and without points."
+                f"with a point between thousands, and later {others[0]!r}, which is not written "
+                "so. Write all of its numbers with the comma and without points."
             )
+        if "text" in seen:  # no column of numbers
+            return [with_point(cell) if "," in cell else cell for cell in cells]
         if "comma" in seen and "point" in seen:
             raise InputError(
                 f"{self._path}: column {self._names[column]!r} holds {seen['comma']!r} and "
