@@ -175,4 +175,4 @@ def test_the_core_in_use_is_the_one_that_was_chosen():
 
 
 def test_typed():
-    assert (Path(hetcal.__path__[0]) / "py.typed").is_file()
+    assert (Path(hetcal.__file__).parent / "py.typed").is_file()
