@@ -122,6 +122,23 @@ def test_big_leaves(core):
         np.testing.assert_allclose(result.squares, expected[2], rtol=1e-13)
 
 
+def test_bit_sets_of_big_leaves_between_small_ones(core):
+    """A big leaf's bits are found by its number, which is not its place among the big ones."""
+    n, n_trees = 2000, 6
+    rng = np.random.default_rng(5)
+    sizes = np.array([3, 900, 1, 40, 1000, 2, 54])  # big and small leaves in turns
+    within = np.repeat(np.arange(len(sizes)), sizes)
+    leaves = np.column_stack([rng.permutation(within) + len(sizes) * t for t in range(n_trees)])
+    y = rng.integers(0, 3, n).astype(np.int32)
+    index = fk.build_index(len(sizes) * n_trees, leaves.astype(np.int32))
+    rows = leaves[:40].astype(np.int32)
+    rows[0] = [1, 11, 15, 25, 32, 36]  # as many items as there are: counted as bits
+    S = loop_similarity(rows, leaves)
+    result = fk.neighbour_vote(index, fk.queries_from_leaves(rows), y, 3, threshold=0.2)
+    assert_votes(result, loop_vote(S, y, 3, threshold=np.full(40, 0.2)))
+    np.testing.assert_array_equal(fk.pairwise(index, fk.queries_from_leaves(rows)), S)
+
+
 @pytest.mark.parametrize("counts_for_row", [[1, 1, 1], [0, 1, 1], [0, 0, 1]])
 def test_leaves_of_every_size(core, counts_for_row):
     n = 6000  # all items in a leaf, 5000 and 1000 of them, and a few

@@ -1,7 +1,6 @@
 // The items of every leaf of a forest, in the forms in which they are counted.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -61,6 +60,7 @@ class LeafIndex {
     std::vector<double> n_trees;        // one per item: the denominator of its similarities; or empty
     std::vector<std::int32_t> big;      // the leaves that are bit sets too
     std::vector<std::uint64_t> bits;    // a row of bits for each of them
+    std::vector<std::uint32_t> row_of;  // leaf -> its row of bits, where it has one; empty where none has
     bool few_met = false;  // whether a row meets fewer items than there are, those of several leaves counted as often
 
     // Whether a leaf of so many items is a bit set too.
@@ -76,9 +76,9 @@ class LeafIndex {
         work(LeafLists<std::int64_t, std::int32_t>{lists.indptr.data(), lists.items.data(), lists.items.size()});
     }
 
+    // Of a big leaf. From a table: searching for the leaf took longer than counting the bits.
     const std::uint64_t *bits_of(std::int32_t leaf) const {
-        const auto row = std::lower_bound(big.begin(), big.end(), leaf) - big.begin();
-        return bits.data() + static_cast<std::size_t>(row) * words();
+        return bits.data() + std::size_t(row_of[static_cast<std::size_t>(leaf)]) * words();
     }
 
   private:
@@ -106,6 +106,9 @@ class LeafIndex {
             if (is_big(static_cast<std::size_t>(lists.indptr[l + 1] - lists.indptr[l])))
                 big.push_back(static_cast<std::int32_t>(l));
         bits.assign(check_.product(big.size(), words(), "the bit sets"), 0);
+        if (!big.empty()) row_of.assign(n_leaves(), 0);
+        for (std::size_t row = 0; row < big.size(); ++row)
+            row_of[static_cast<std::size_t>(big[row])] = static_cast<std::uint32_t>(row);
         std::uint64_t *row = bits.data();
         for (const std::int32_t leaf : big) {
             const std::size_t l = static_cast<std::size_t>(leaf);
