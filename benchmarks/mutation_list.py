@@ -25,6 +25,13 @@ def _bug(name: str, function: str, fragment: str, instead: str, *tests: str) -> 
 
 _GROUPS = [
     _bug(
+        "heterogeneity: no more splits where p is unclear",
+        "_unclear",
+        "_UNCLEAR[0] <= self._p_value",
+        "_UNCLEAR[1] < self._p_value",
+        "test_an_unclear_p_value_is_averaged_over_more_splits",
+    ),
+    _bug(
         "groups: error of a cell",
         "_errors",
         "items.groups is None",

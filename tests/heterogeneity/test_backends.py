@@ -46,7 +46,7 @@ def cluster():
         yield client
 
 
-@pytest.fixture(params=["loky", "threading", "dask"])
+@pytest.fixture(params=["loky", "threading", pytest.param("dask", marks=pytest.mark.processes)])
 def backend(request):
     """Return a context in which joblib's work goes to other workers, and whether by processes."""
     if request.param == "dask":

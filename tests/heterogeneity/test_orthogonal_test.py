@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_problem
-from hetcal.heterogeneity import HiddenHeterogeneity, heterogeneity_test
+from hetcal.heterogeneity import HiddenHeterogeneity, heterogeneity_test, learning
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import (
@@ -21,6 +21,7 @@ from hetcal.heterogeneity.functions_of_p import (
     label_free_spaces,
     log_odds,
 )
+from hetcal.heterogeneity.learning import Learning
 from hetcal.heterogeneity.orthogonal_test import strongest_cuts
 from hetcal.heterogeneity.residual_learners import LEARNERS, Task
 from hetcal.heterogeneity.score_test import (
@@ -170,6 +171,24 @@ def test_p_hardly_depends_on_the_seed():
     p = [heterogeneity_test(X, y, y_proba=P, random_state=seed).p_value for seed in range(4)]
     assert 0.001 < min(p) < 0.05
     assert max(p) <= 1.4 * min(p)
+
+
+@pytest.mark.parametrize(("effect", "rounds"), [(0.0, [4]), (0.6, [4, 8]), (2.0, [4])])
+def test_an_unclear_p_value_is_averaged_over_more_splits(effect, rounds, monkeypatch):
+    """Where nothing is to be seen, or it is plain, more splits would change nothing."""
+    X, y, P, _ = hidden(lambda X: effect * X[:, 3], n=400, seed=1)
+    asked = []
+    tasks = Learning._tasks
+
+    def recorded(self, seed, repeats):
+        asked.append(len(repeats))
+        return tasks(self, seed, repeats)
+
+    monkeypatch.setattr(Learning, "_tasks", recorded)
+    monkeypatch.setattr(learning, "_REPEATS_TESTED", ((np.inf, 4),))
+    monkeypatch.setattr(learning, "_REPEATS", ((np.inf, 1),))
+    heterogeneity_test(X, y, y_proba=P, learners=["boosting"])
+    assert asked == rounds
 
 
 @pytest.mark.parametrize("grouped", [False, True])
