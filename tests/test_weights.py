@@ -135,3 +135,6 @@ def test_weights_that_leave_a_handful_of_rows_are_not_warned_of():
     data = make_hidden_heterogeneity(100, random_state=0)
     weight = np.r_[np.full(6, 1e6), np.ones(94)]
     CalibrationSet.check(data.X, data.y, y_proba=data.y_proba, sample_weight=weight, caller="test")
+    CalibrationSet.check(
+        None, [0, 1] * 3, y_proba=[0.5] * 6, sample_weight=[3, *[1] * 5], caller=""
+    )
