@@ -3,6 +3,7 @@
     python benchmarks/dependence.py                       # confirming half, 200, 1000 and 3000 rows
     python benchmarks/dependence.py --half develop --draws 4
     python benchmarks/dependence.py copies --first-seed 1000          # 3 minutes on one core
+    python benchmarks/dependence.py levels --draws 40                 # strong effects of values
     python benchmarks/dependence.py tables                            # needs HETCAL_DATA
 
 Every draw is taken as it is, sorted by label, by probability or by the first feature in turn: none
@@ -13,6 +14,8 @@ forecast on several days, with the number of the event as a column that is no fe
 belong together: how often this is noticed, what the hybrid states as its gain on such rows, what
 new events get from it, and what they get where the advice is followed, given the groups that
 ``group_near_copies`` makes. Beside them independent rows whose features or labels come in lumps.
+``levels`` draws independent rows whose categories or counts have strong effects on the label, and
+events and persons that a feature tells apart; the halves have other kinds and other seeds.
 ``tables`` asks real tables, with the class frequencies and with a logistic regression's output.
 """
 
@@ -22,6 +25,7 @@ import argparse
 import os
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +50,9 @@ FIRST_SEED = {"develop": 0, "confirm": 1000}
 def main() -> None:
     """Print the share of alarms."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", nargs="?", choices=("alarms", "copies", "tables"), default="alarms")
+    parser.add_argument(
+        "part", nargs="?", choices=("alarms", "copies", "levels", "tables"), default="alarms"
+    )
     parser.add_argument("--half", choices=tuple(FIRST_SEED), default="confirm")
     parser.add_argument("--draws", type=int, help="4; of copies 20")
     parser.add_argument("--rows", type=int, nargs="+", default=[200, 1000, 3000])
@@ -55,6 +61,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.part == "copies":
         print_copies(options.draws or 20, options.first_seed or 0, options.followed)
+    elif options.part == "levels":
+        first = FIRST_SEED[options.half] if options.first_seed is None else options.first_seed
+        print_levels(options.half, options.draws or 4, options.rows, first)
     elif options.part == "tables":
         print_tables(options.rows)
     else:
@@ -276,6 +285,138 @@ def lumps_alarm(name: str, n: int, seed: int) -> bool:
     y = (rng.random(n) < chance).astype(int)
     found = find_dependence(Problem(X, y, np.full((n, 2), 0.5)).items())
     return found is not None and found.near_copies
+
+
+# -- values with strong effects --------------------------------------------------------------------
+
+
+def category(n, rng, levels=60, sd=2.0, *, seen=True, whole=False, rare=False):
+    """Draw rows with a category of many levels, each with an effect of its own."""
+    often = 1 / np.arange(1, levels + 1) if rare else np.ones(levels)
+    level, X = rng.choice(levels, n, p=often / often.sum()), rng.normal(size=(n, 2))
+    y = rng.random(n) < expit(sd * rng.normal(size=levels)[level] + X[:, 0])
+    names = level if whole else pd.Categorical(level)
+    p = expit(X[:, 0]) if seen else np.full(n, y.mean())
+    return pd.DataFrame({"level": names, "x0": X[:, 0], "x1": X[:, 1]}), y, p
+
+
+def counts(n, rng, slope=4.0):
+    """Draw counts of which two have steep effects."""
+    X = rng.poisson(np.exp(rng.normal(size=(n, 1)) / 2), (n, 4))
+    y = rng.random(n) < expit(slope * (X[:, 0] - X[:, 1]))
+    return pd.DataFrame(X, columns=[*"abcd"]), y, np.full(n, y.mean())
+
+
+def ratings(n, rng):
+    """Draw five ratings of 1 to 5."""
+    X = rng.integers(1, 6, (n, 5))
+    y = rng.random(n) < expit(4 * (X[:, 0] + X[:, 1] - X[:, 2] - 3))
+    return pd.DataFrame(X, columns=[*"abcde"]), y, expit(0.3 * (X[:, 0] - 3))
+
+
+def ages(n, rng):
+    """Draw ages, of which the young and the old are alike, and a steep count."""
+    age, count = rng.integers(18, 80, n), rng.binomial(10, 0.4, n)
+    y = rng.random(n) < expit(((age - 45) / 8) ** 2 - 4 + 2 * (count - 4))
+    return pd.DataFrame({"age": age, "count": count}), y, np.full(n, y.mean())
+
+
+def rounded(n, rng):
+    """Draw numbers with one decimal."""
+    X = rng.normal(size=(n, 3)).round(1)
+    y = rng.random(n) < expit(8 * X[:, 0] + 4 * X[:, 1])
+    return pd.DataFrame(X, columns=[*"abc"]), y, expit(0.5 * X[:, 2])
+
+
+def two_categories(n, rng):
+    """Draw two categories with effects of their own and together."""
+    a, b, x = rng.integers(0, 25, n), rng.integers(0, 12, n), rng.normal(size=n)
+    effect = (
+        2 * rng.normal(size=25)[a] + 2 * rng.normal(size=12)[b] + rng.normal(size=(25, 12))[a, b]
+    )
+    y = rng.random(n) < expit(effect + x)
+    return pd.DataFrame({"a": a.astype(str), "b": b.astype(str), "x": x}), y, expit(x)
+
+
+def category_and_count(n, rng):
+    """Draw a category and a count, both with strong effects."""
+    level, count = rng.integers(0, 60, n), rng.poisson(2, n)
+    y = rng.random(n) < expit(3 * rng.normal(size=60)[level] + 4 * (count - 2))
+    return pd.DataFrame({"level": level.astype(str), "count": count}), y, np.full(n, y.mean())
+
+
+def events(n, rng, days=10, kind="whole"):
+    """Draw events with one outcome each, which a feature or two tell apart."""
+    event = rng.permutation(np.repeat(np.arange(n // days), days))
+    strength = rng.normal(size=n // days)
+    y, noise = (rng.random(n // days) < expit(strength))[event], rng.normal(size=(3, len(event)))
+    X = pd.DataFrame({"strength": strength[event] + 0.05 * noise[0], "x": noise[1]})
+    if kind == "two":
+        X["region"], X["office"] = event // 3, event % 3
+    else:
+        X["event"] = {
+            "whole": event,
+            "text": pd.Categorical(event),
+            "fraction": strength[event] / 7,
+        }[kind]
+    return X, y, expit(strength[event] + 0.1 * noise[2])
+
+
+def persons(n, rng, rows=5, sd=2.0, *, whole=False):
+    """Draw persons with an effect each, which a number tells apart."""
+    person = rng.permutation(np.repeat(np.arange(n // rows), rows))
+    x, effect = rng.normal(size=len(person)), sd * rng.normal(size=n // rows)
+    told = person if whole else rng.normal(size=n // rows)[person]
+    y = rng.random(len(x)) < expit(effect[person] + x)
+    return pd.DataFrame({"x": x, "told": told}), y, expit(x)
+
+
+INDEPENDENT: dict[str, dict[str, Any]] = {
+    "develop": {"60 levels": category, "counts, slope 4": counts},
+    "confirm": {
+        "150 whole numbers, rare ones too": partial(
+            category, levels=150, sd=3.0, whole=True, rare=True
+        ),
+        "200 levels, not in p": partial(category, levels=200, seen=False),
+        "40 levels, effects of 6": partial(category, levels=40, sd=6.0),
+        "ratings": ratings,
+        "ages": ages,
+        "one decimal": rounded,
+        "two categories": two_categories,
+        "category and count": category_and_count,
+    },
+}
+DEPENDENT: dict[str, dict[str, Any]] = {
+    "develop": {"events": events, "persons, a fraction": persons},
+    "confirm": {
+        "events of 6, text": partial(events, days=6, kind="text"),
+        "events of 15, two columns": partial(events, days=15, kind="two"),
+        "events of 4, a fraction": partial(events, days=4, kind="fraction"),
+        "persons of 10, a fraction": partial(persons, rows=10, sd=1.5),
+        "persons of 5, a whole number": partial(persons, whole=True),
+    },
+}
+
+
+def print_levels(half: str, draws: int, rows: list[int], first: int) -> None:
+    """Print alarms on independent rows with strong effects, and on rows that belong together."""
+    for what, kinds in (("independent", INDEPENDENT[half]), ("dependent", DEPENDENT[half])):
+        total = 0
+        for name, draw in kinds.items():
+            found = [
+                level_alarm(draw, n, seed) for n in rows for seed in range(first, first + draws)
+            ]
+            total += sum(found)
+            print(f"{what}, {name}: {sum(found)} of {len(found)}", flush=True)
+        print(f"{what}: {total} of {len(kinds) * len(rows) * draws}")
+
+
+def level_alarm(draw: Any, n: int, seed: int) -> bool:
+    """Tell whether rows are said to belong together."""
+    X, y, p = draw(n, np.random.default_rng([seed, n, 77]))
+    return (
+        find_dependence(Problem(X, y.astype(int), np.column_stack([1 - p, p])).items()) is not None
+    )
 
 
 def print_tables(rows: list[int]) -> None:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from hetcal import HybridCalibrator, WeightWarning, advise, compare, get_calibrator
+from hetcal.data import CalibrationSet
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import find_subgroups
 from hetcal.metrics import brier_score, evaluate
@@ -118,3 +119,22 @@ def test_comparisons_ask_once_and_the_hybrid_does_not(data, weight):
 def test_advice_asks_about_weights_that_can_hardly_be_counts(data, weight, with_small_hybrids):
     with pytest.warns(WeightWarning):
         advise(data.X, data.y, y_proba=data.y_proba, sample_weight=1e4 * weight)
+
+
+def test_weights_that_leave_one_row_are_warned_of():
+    data = make_hidden_heterogeneity(100, random_state=0)
+    weight = np.r_[1e6, np.ones(99)]
+    with pytest.warns(WeightWarning, match=r"100 rows are worth 1\.0 equal ones"):
+        CalibrationSet.check(
+            data.X, data.y, y_proba=data.y_proba, sample_weight=weight, caller="test"
+        )
+
+
+@pytest.mark.filterwarnings("error::hetcal.WeightWarning")
+def test_weights_that_leave_a_handful_of_rows_are_not_warned_of():
+    data = make_hidden_heterogeneity(100, random_state=0)
+    weight = np.r_[np.full(6, 1e6), np.ones(94)]
+    CalibrationSet.check(data.X, data.y, y_proba=data.y_proba, sample_weight=weight, caller="test")
+    CalibrationSet.check(
+        None, [0, 1] * 3, y_proba=[0.5] * 6, sample_weight=[3, *[1] * 5], caller=""
+    )

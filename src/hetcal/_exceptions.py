@@ -8,7 +8,7 @@ class HetcalWarning(UserWarning):
 
 
 class SupportWarning(HetcalWarning):
-    """Some items have no calibration data near them; their probabilities stay as they were."""
+    """Items have no calibration data near them, or so few that an interval says nothing."""
 
 
 class UnknownCategoryWarning(HetcalWarning):
@@ -24,7 +24,7 @@ class RefitWarning(HetcalWarning):
 
 
 class WeightWarning(HetcalWarning):
-    """Weights, taken as counts, stand for many more items than there are rows."""
+    """Weights stand for many more items than there are rows, or for next to none of them."""
 
 
 class SlowFitWarning(HetcalWarning):

@@ -5,6 +5,7 @@ import pytest
 
 import hetcal
 from hetcal import HybridCalibrator
+from hetcal._exceptions import SupportWarning
 from hetcal.calibration.hybrid.interval import (
     probability_interval,
     share_of_vote,
@@ -217,3 +218,22 @@ def test_a_group_counts_as_one_item_in_the_pair():
         low, high = hybrid.predict_venn_abers_pair(new.X, y_proba=new.y_proba)
         widths.append((high - low).mean())
     assert widths[1] == pytest.approx(widths[0], rel=0.35)
+
+
+@pytest.mark.parametrize("n_groups", [2, 5])
+def test_intervals_from_few_groups_say_that_they_say_nothing(n_groups):
+    data = make_hidden_heterogeneity(200, random_state=0)
+    hybrid = HybridCalibrator(n_estimators=20).fit(
+        data.X, data.y, y_proba=data.y_proba, groups=np.arange(200) % n_groups
+    )
+    with pytest.warns(SupportWarning, match=f"worth {n_groups} independent groups.*more groups"):
+        hybrid.predict_interval(data.X[:3], y_proba=data.y_proba[:3])
+
+
+@pytest.mark.filterwarnings("error::hetcal._exceptions.SupportWarning")
+def test_intervals_from_ten_groups_are_not_warned_of():
+    data = make_hidden_heterogeneity(200, random_state=0)
+    hybrid = HybridCalibrator(n_estimators=20).fit(
+        data.X, data.y, y_proba=data.y_proba, groups=np.arange(200) % 10
+    )
+    hybrid.predict_interval(data.X[:3], y_proba=data.y_proba[:3])

@@ -1,5 +1,8 @@
 """The rules, one by one, against the table in docs/how-to/advise.md."""
 
+import dataclasses
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,12 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hetcal
+import hetcal.datasets
 from hetcal.calibration import HybridCalibrator
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import advise
 from hetcal.diagnosis.candidates import best_of, retrained
 from hetcal.diagnosis.measurements import Gain
+from hetcal.diagnosis.pipeline import _collected
+from hetcal.diagnosis.render import what_to_do
 from hetcal.diagnosis.sample_size import items_to_settle, items_to_start
 from hetcal.diagnosis.snippet import recommended_call
 from hetcal.diagnosis.verdicts import (
@@ -288,3 +295,18 @@ def test_what_is_needed_does_not_jump_where_measuring_starts():
 
     assert needed(39) == needed(20)
     assert 0.3 * needed(39) < needed(41) < 3 * needed(39)
+
+
+def test_going_local_and_retraining_are_said_in_one_voice():
+    data = hetcal.datasets.make_hidden_heterogeneity(400, heterogeneity=1.0, random_state=0)
+    advice = hetcal.advise(data.X, data.y, y_proba=data.y_proba)
+    assert advice.verdict == "go local"
+    assert "retrain it" not in what_to_do(advice)
+    needless = dataclasses.replace(advice.evidence, reliance_on_model=0.0)
+    said = what_to_do(dataclasses.replace(advice, evidence=needless))
+    assert said.index("Calibrate with the hybrid") < said.index("retrain it on data that include")
+    caught = []
+    with _collected(caught):
+        warnings.warn("consider retraining", hetcal.TrainingSetWarning, stacklevel=1)
+        warnings.warn("other", hetcal.HetcalWarning, stacklevel=1)
+    assert caught == ["other"]  # the advice speaks of it

@@ -234,3 +234,37 @@ def test_a_value_of_most_rows_is_no_event():
     numbers = np.r_[np.zeros(900, dtype=int), np.repeat(np.arange(1, 51), 2)]
     assert Cluster(("capital gains",), numbers).rows_per_value == np.inf
     assert Cluster(("event",), np.repeat(np.arange(50), 20)).rows_per_value == 20
+
+
+@pytest.mark.parametrize("n", [500, 1500])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_category_with_a_strong_effect_is_no_event(seed, n):
+    rng = np.random.default_rng([seed, n])
+    level, seen = rng.integers(0, 60, n), rng.normal(size=n)
+    truth = 1 / (1 + np.exp(-seen - 2 * rng.normal(size=60)[level]))
+    table = pd.DataFrame({"shop": [f"shop {k}" for k in level], "other": seen})
+    table["y"], table["p"] = (rng.random(n) < truth).astype(int), 1 / (1 + np.exp(-seen))
+    assert find_dependence(items_of(table, ["shop", "other"])) is None
+
+
+@pytest.mark.parametrize("n", [500, 1500])
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_with_a_steep_effect_are_no_events(seed, n):
+    rng = np.random.default_rng([seed, n])
+    table = pd.DataFrame(
+        rng.poisson(np.exp(rng.normal(size=(n, 1)) / 2), (n, 4)), columns=[*"abcd"]
+    )
+    truth = 1 / (1 + np.exp(-4.0 * (table["a"] - table["b"])))
+    table["y"], table["p"] = (rng.random(n) < truth).astype(int), 0.5
+    assert find_dependence(items_of(table, [*"abcd"])) is None
+
+
+@pytest.mark.filterwarnings("ignore::hetcal.ColumnOrderWarning")
+def test_rows_that_belong_together_are_the_first_warning():
+    """The order of the columns is judged as if rows were independent."""
+    table = panel(5, order="none")
+    given = {"y_proba": 1 - table["p"], "identifiers": table[["event"]]}
+    advice = hetcal.advise(table[["strength", "other"]], table["y"], **given)
+    codes = [warning.code for warning in advice.warnings]
+    assert codes[0] == "dependent-rows"
+    assert "column-order" in codes

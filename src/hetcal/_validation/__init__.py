@@ -24,6 +24,7 @@ from hetcal._validation.rows import (
     check_sample_weight,
     relative_weights,
     warn_large_counts,
+    warn_uneven_weights,
     weights_as_counts,
 )
 
@@ -49,5 +50,6 @@ __all__ = [
     "warn_column_order",
     "warn_large_counts",
     "warn_of_scales",
+    "warn_uneven_weights",
     "weights_as_counts",
 ]

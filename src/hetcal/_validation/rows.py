@@ -22,6 +22,9 @@ from hetcal._validation.containers import (
 _LARGEST_WEIGHT = 1e100
 #: Weights above this on average are rarely counts of items, and a warning asks.
 _MOST_PER_ROW = 10
+# Equal rows that weighted ones are worth, below which nothing is learned; and as a share of them,
+# since a few rows are not uneven for being few.
+_HANDFUL, _UNEVEN = 5, 0.25
 
 _GIVEN_WITH_THE_ITEMS = ("X", "y", "groups", "sample_weight")
 
@@ -174,6 +177,21 @@ def warn_large_counts(weight: NDArray[np.float64] | None) -> None:
             "weights have a meaning (amounts, survey weights, 1 / rate of sampling), divide them "
             "by their mean, sample_weight / sample_weight.mean() (for --weight: in the table), or "
             "use the hybrid (--method hybrid), to which only ratios matter.",
+            WeightWarning,
+            stacklevel=levels_to_caller(),
+        )
+
+
+def warn_uneven_weights(weight: NDArray[np.float64], *, caller: str) -> None:
+    """Warn where weights leave less than a handful of rows, by Kish's number of equal ones."""
+    known = weight[weight > 0] / weight.max()
+    worth = known.sum() ** 2 / (known @ known)
+    if worth < min(_HANDFUL, _UNEVEN * known.shape[0]):
+        warnings.warn(
+            f"{caller}: sample_weight (--weight) is so uneven that the {known.shape[0]:,} rows are "
+            f"worth {worth:.1f} equal ones, (sum w)^2 / sum w^2; {_HANDFUL} are the least that "
+            "anything can be learned from. Whatever is said is what the heaviest rows say. Check "
+            "the largest weights, cap them, or leave sample_weight out.",
             WeightWarning,
             stacklevel=levels_to_caller(),
         )

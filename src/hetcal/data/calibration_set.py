@@ -27,6 +27,7 @@ from hetcal._validation import (
     check_two_classes,
     relative_weights,
     warn_column_order,
+    warn_uneven_weights,
     weights_as_counts,
 )
 from hetcal._validation.containers import take_rows, without_tensor
@@ -154,6 +155,8 @@ class CalibrationSet:
         names = check_proba_names(given, order, name=kind)
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
         check_two_classes(codes, order, weight)
+        if weight is not None:
+            warn_uneven_weights(weight, caller=caller)
         floor = zero_floor(output) if kind == "y_proba" else None
         scores, groups = _scores(output, floor), check_groups(groups, n)
         if not order_is_known:

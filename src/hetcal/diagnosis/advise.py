@@ -343,11 +343,12 @@ def _warnings(
     items: CalibrationSet, evidence: Measurements, shift: PriorShift | None, *, still_needed: bool
 ) -> tuple[AdviceWarning, ...]:
     found = [
+        # First: the others count rows as independent.
+        checks.check_dependence(evidence.dependence),
         checks.check_column_order(items, still_needed=still_needed),
         checks.check_unseen_classes(items, shift),
         checks.check_repeated_rows(items),
         checks.check_heavy_item(items),
-        checks.check_dependence(evidence.dependence),
         checks.check_training_rows(items, evidence.best_map_brier, evidence.retrained),
         checks.check_groups_balance(items),
         checks.check_errors(items),

@@ -9,14 +9,18 @@ cluster agree more than independent labels would: then every error that counts r
 
 Clusters are proposed by columns whose values repeat (features, and columns that were left out of
 them), by neighbourhood in the order of the rows, and where neither tells anything by rows that
-nearly repeat each other in their features. A value that many rows share may be an
-ordinary category, of which new items will have more: it counts as an event only where labels agree
-within it as they do in one event. An order that merely sorts the rows by a feature, by the
-probabilities or by the label is no sign of dependence.
+nearly repeat each other in their features. A feature's value may also be an ordinary category or
+count, of which new items will have more, and rows with it are alike because of what it says. Labels
+cannot tell a category with a strong effect from persons; so whole numbers and text among the
+features count as events only where hardly any value has rows of two classes, as in one event. And
+what a smooth function of the features can say of values that it has not seen is no secret of
+theirs: loss and agreement must be there behind an additive logistic regression too. An order that
+merely sorts the rows by a feature, by the probabilities or by the label is no sign of dependence.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -24,13 +28,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation.containers import as_frame
-from hetcal.data import CalibrationSet
+from hetcal.data import CalibrationSet, Folds
 from hetcal.data.near_copies import NearCopies, find_near_copies
 from hetcal.kernels import forest as kernel
 from hetcal.kernels.binned_features import BinnedFeatures, bin_features
@@ -47,8 +52,11 @@ _NEARLY = 0.8  # of the largest loss: fewer columns tell it as well
 # Which columns may number events: so many values, most of them on two rows or more.
 _FEWEST_VALUES, _REPEATED = 20, 0.5
 _LARGEST_LINKED = 0.1  # of the rows, that groups may link to one cluster
-# Clusters of more rows than this are categories, unless labels agree in them as in one event.
+# Fractions on more rows than this number no events. Near-copies count from this agreement on.
 _FEW_ROWS, _AS_ONE_EVENT = 10.0, 0.3
+# Of the values that should have rows of two classes by their probabilities, those that may.
+_MIXED = 0.1
+_FAR = 5.0  # standard deviations, beyond which a smooth function is flat
 # Of a coarse map of the probability: few, so that the events in one bin do not cancel.
 _BINS = 5
 _BLOCKS = (3, 10)
@@ -66,6 +74,7 @@ class Cluster:
     columns: tuple[str, ...]
     numbers: Rows
     near_copies: bool = False
+    of_features: bool = False
 
     @property
     def rows_per_value(self) -> float:
@@ -91,7 +100,7 @@ class Dependence:
     n_clusters : int
     gain, gain_apart : float
         What a forest gains over the probabilities, in Brier score: from any other rows, and from
-        rows of other clusters only.
+        rows of other clusters only (or a logistic regression, where that gains more).
     lost_errors : float
         The difference of the two in standard errors.
     agreement : float
@@ -113,6 +122,11 @@ class Dependence:
     agreement_errors: float
     by_gain: bool
     near_copies: bool = False
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the gain or the labels show it."""
+        return self.by_gain or self.agreement_errors >= _SURE_OF_LABELS
 
     @property
     def lost(self) -> float:
@@ -170,17 +184,32 @@ class _Forests:
         self.residuals = items.onehot - predictions
 
     def compare(self, cluster: Cluster) -> Dependence:
-        """Measure what is lost when nothing of an item's cluster has been seen."""
+        """Measure what is lost when nothing of an item's cluster has been seen.
+
+        By the values of features it is lost only if a smooth function of these loses it too.
+        """
+        found = self._measured(cluster, self._out_of_bag(cluster.numbers), self.residuals)
+        if not (cluster.of_features and found.is_sure):
+            return found
+        smooth = self._smooth(cluster.numbers)
+        other = self._measured(cluster, smooth, self.items.onehot - smooth)
+        return replace(
+            min(found, other, key=lambda one: one.lost),
+            agreement=min(found.agreement, other.agreement),
+            agreement_errors=min(found.agreement_errors, other.agreement_errors),
+        )
+
+    def _measured(self, cluster: Cluster, apart: Matrix, residuals: Matrix) -> Dependence:
         items, numbers = self.items, cluster.numbers
-        apart = brier_losses(self._out_of_bag(numbers), items.codes)
-        lost, error = mean_and_error(apart - self.by_row, items.weight, numbers)
+        losses = brier_losses(apart, items.codes)
+        lost, error = mean_and_error(losses - self.by_row, items.weight, numbers)
         brier, forest_brier = (
             np.average(losses, weights=items.weights) for losses in (self.stated, self.by_row)
         )
         gain, lost_errors = brier - forest_brier, lost / error if error > 0 else 0.0
         agreement, errors = 0.0, 0.0
         if items.groups is None:
-            agreement, errors = _agreement(self.residuals, numbers)
+            agreement, errors = _agreement(residuals, numbers)
         return Dependence(
             columns=cluster.columns,
             n_clusters=int(numbers.max()) + 1,
@@ -202,8 +231,29 @@ class _Forests:
         enough = [one for one in sure if one.lost >= _NEARLY * most]
         if enough:
             return min(enough, key=lambda one: (len(one.columns), -one.lost))
-        agreeing = [one for one in found if one.agreement_errors >= _SURE_OF_LABELS]
+        agreeing = [one for one in found if one.is_sure]
         return max(agreeing, key=lambda one: one.agreement_errors, default=None)
+
+    def _smooth(self, clusters: Rows) -> Matrix:
+        """Predict by logistic regressions on features and squares, without an item's cluster."""
+        items, known = self.items, np.isfinite(self.Z)
+        Z = np.where(known, self.Z, np.nan)
+        Z = (Z - np.nanmean(Z, axis=0)) / np.maximum(np.nanstd(Z, axis=0), np.finfo(float).tiny)
+        Z = np.where(known, Z, 0.0).clip(-_FAR, _FAR)
+        Z, predictions = np.hstack([Z, Z**2]), items.proba.copy()
+        for train, test in Folds.make(
+            items.n_items, seed=self.grower.random_state, groups=clusters
+        ):
+            codes, varies = items.codes[train], np.ptp(Z[train], axis=0) > 0
+            if codes.min() < codes.max() and varies.any():
+                model = sklearn.linear_model.LogisticRegression(max_iter=300)
+                with warnings.catch_warnings():  # nearly converged is good enough
+                    warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
+                    model.fit(Z[train][:, varies], codes, sample_weight=items.weights[train])
+                predictions[test] = 0.0
+                said = model.predict_proba(Z[test][:, varies])
+                predictions[np.ix_(test, model.classes_)] = said
+        return predictions
 
     def _out_of_bag(self, groups: Rows | None) -> Matrix:
         items = self.items
@@ -218,36 +268,48 @@ class _Forests:
 
 
 def _by_columns(
-    features: Mapping[str, Rows], others: Mapping[str, Rows], items: CalibrationSet
+    features: Mapping[str, Any], others: Mapping[str, Rows], items: CalibrationSet
 ) -> list[Cluster]:
     """Propose columns whose values number events: one alone, or two or three together.
 
-    A column that was left out of the features may number events however many rows have its values.
+    A column that was left out of the features may number events whatever its labels and however
+    many rows have its values; fractions may where few rows have them; and anything else where
+    labels are those of one event.
     """
-    numbered = {**features, **others}
+    numbered = {**{name: _numbered(column) for name, column in features.items()}, **others}
+    mapped = _mapped(items)
 
     def crossed(names: tuple[str, ...]) -> Cluster:
         parts = np.column_stack([numbered[name] for name in names])
-        return Cluster(names, np.unique(parts, axis=0, return_inverse=True)[1].astype(np.int64))
+        numbers = np.unique(parts, axis=0, return_inverse=True)[1].astype(np.int64)
+        return Cluster(names, numbers, of_features=others.keys().isdisjoint(names))
 
-    keys: list[tuple[str, ...]] = [
-        (name,)
-        for name in numbered
-        if name in others or crossed((name,)).rows_per_value <= _FEW_ROWS
-    ]
+    def numbers_events(name: str) -> bool:
+        cluster = crossed((name,))
+        if name in others or cluster.rows_per_value > _FEW_ROWS:
+            return name in others
+        return _has_fractions(features[name]) or _is_one_event(items.onehot, mapped, cluster)
+
+    keys: list[tuple[str, ...]] = [(name,) for name in numbered if numbers_events(name)]
     few = [name for name, c in numbered.items() if 1 <= c.max() < items.n_items / _FEW_ROWS]
-    mapped = _mapped(items)
-    left, scale = items.onehot - mapped, np.sqrt(mapped * (1 - mapped))
     for names in _together(few[:_MOST_DISCRETE]):
         cluster = crossed(names)
-        if cluster.rows_per_value == np.inf:
-            continue
-        most = _between_rows(scale, cluster.numbers)
-        if most > 0 and _between_rows(left, cluster.numbers) >= _AS_ONE_EVENT * most:
+        if cluster.rows_per_value < np.inf and _is_one_event(items.onehot, mapped, cluster):
             keys += _together(names)  # a part of it may be what tells events apart
     proposed = [crossed(names) for names in dict.fromkeys(keys)]
     proposed = [cluster for cluster in proposed if cluster.rows_per_value < np.inf]
     return sorted(proposed, key=lambda cluster: cluster.numbers.max())[:_MOST_CANDIDATES]
+
+
+def _is_one_event(onehot: Matrix, mapped: Matrix, cluster: Cluster) -> bool:
+    """Tell whether hardly any values have rows of two classes, of those that should by chance."""
+    one_class = np.zeros(int(cluster.numbers.max()) + 1)
+    for proba in mapped.T:
+        logs = np.log(np.maximum(proba, np.finfo(float).tiny))
+        one_class += np.exp(np.bincount(cluster.numbers, logs))
+    of_class = np.stack([np.bincount(cluster.numbers, labels) for labels in onehot.T])
+    mixed = np.count_nonzero((of_class > 0).sum(axis=0) > 1)
+    return bool(mixed <= _MIXED * (1 - one_class).sum())
 
 
 def _mapped(items: CalibrationSet) -> Matrix:
@@ -370,13 +432,23 @@ def _with_groups(cluster: Cluster, groups: Rows | None) -> Cluster | None:
     return None if too_many else replace(cluster, numbers=numbers)
 
 
-def _columns(X: Any) -> dict[str, Rows]:
-    """Return the numbered values of each feature by its name."""
+def _columns(X: Any) -> dict[str, Any]:
+    """Return the values of each feature by its name."""
     frame = as_frame(X)
     if frame is not None:
-        return {str(name): _numbered(frame[name].to_numpy()) for name in frame.columns}
+        return {str(name): frame[name].to_numpy() for name in frame.columns}
     columns: Any = [] if X is None or sparse.issparse(X) else np.asarray(X).T
-    return {f"x{j}": _numbered(column) for j, column in enumerate(columns)}
+    return {f"x{j}": column for j, column in enumerate(columns)}
+
+
+def _has_fractions(column: Any) -> bool:
+    """Tell whether a column holds numbers that are not all whole."""
+    if np.asarray(column).dtype.kind not in "fO":
+        return False
+    numbers = pd.to_numeric(pd.Series(column), errors="coerce").to_numpy(
+        np.float64, na_value=np.nan
+    )
+    return bool(np.any(numbers[np.isfinite(numbers)] % 1))
 
 
 def _numbered(column: Any) -> Rows:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from hetcal._exceptions import ColumnOrderWarning
+from hetcal._exceptions import ColumnOrderWarning, TrainingSetWarning
 from hetcal.data.folds import Split
 from hetcal.diagnosis.advise import Advice, advise_on, judged
 from hetcal.diagnosis.assemble import assembled, learning_curves, too_few
@@ -103,7 +103,7 @@ def _compared(
 def _collected(texts: list[str]) -> Iterator[None]:
     """Collect warnings: a report says them where they are read, not in between.
 
-    That of the order of the columns is among those of the advice.
+    The order of the columns and what the classifier adds are among what the advice says.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -113,6 +113,10 @@ def _collected(texts: list[str]) -> Iterator[None]:
         for w in caught
         if not issubclass(
             w.category,
-            ColumnOrderWarning | DeprecationWarning | PendingDeprecationWarning | FutureWarning,
+            ColumnOrderWarning
+            | TrainingSetWarning
+            | DeprecationWarning
+            | PendingDeprecationWarning
+            | FutureWarning,
         )
     ]

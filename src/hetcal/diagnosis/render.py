@@ -43,6 +43,12 @@ _RETRAIN = (
     "probabilities, the old model adds next to nothing to it, and the hybrid is not clearly better "
     "by anything that matters. Until then:"
 )
+# Share of what the hybrid knows, as where it warns of a calibration set that trains.
+_LITTLE = 0.01
+_RETRAIN_LATER = (
+    "Next to nothing of what it knows would be lost without the old model: to do without that one, "
+    "retrain it on data that include these items."
+)
 _FINER = "Smaller differences, and patterns finer than these, may be there."
 _BLIND = (
     "every column of the features is constant, follows the probabilities, or is another for every "
@@ -138,6 +144,8 @@ def what_to_do(advice: Advice) -> str:
     sentences = [_action(advice), _expectation(advice)]
     if advice.verdict == RETRAIN:
         sentences = [_RETRAIN, sentences[0][:1].lower() + sentences[0][1:], sentences[1]]
+    elif advice.recommended == HYBRID and advice.known_evidence.reliance_on_model < _LITTLE:
+        sentences.append(_RETRAIN_LATER)
     if _corrected(advice):
         sentences.append(
             "The new data have another class balance: the code below corrects for it, and every "

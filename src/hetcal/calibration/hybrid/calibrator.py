@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hetcal._exceptions import TrainingSetWarning, levels_to_caller
+from hetcal._exceptions import SupportWarning, TrainingSetWarning, levels_to_caller
 from hetcal._progress import progressed
 from hetcal._stored import expect, stored
 from hetcal._stored.fields import (
@@ -63,6 +63,8 @@ _CLOSEST = 1e-37  # that float32 tells apart
 _FEWEST_ITEMS = 3  # one is left out, and of the rest one more
 # What counts as hardly any use of the classifier, what it must not exceed even by chance, and how
 # local the hybrid must be for that to be a matter of its calibration items.
+# Of so many independent items what nobody has found may be worth as much as a coin's variance.
+_FEWEST_UNITS = 10
 _LITTLE_RELIANCE, _LITTLE_RELIANCE_AT_MOST, _LOCAL = 0.01, 0.05, 0.5
 
 
@@ -296,11 +298,26 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
         """
         level = check_level(level)
         items = self.new_items(X, y_proba=y_proba, logits=logits)
+        self._warn_of_few_units()
         low, high = np.empty((2, *items.scores.proba.shape))
         for rows in _blocks(items.n_items):
             part = items.take(rows)
             low[rows], high[rows] = self._interval(part.features, part.scores, level)
         return low, high
+
+    def _warn_of_few_units(self) -> None:
+        """Warn where so few groups were learned from that an interval says nothing."""
+        units = getattr(self, "n_independent_", len(self.calibration_rows_))
+        if units < _FEWEST_UNITS:
+            warnings.warn(
+                f"HybridCalibrator.predict_interval: the calibration items are worth {units} "
+                f"independent groups (items, where fit had no groups), and {_FEWEST_UNITS} are the "
+                "least that say anything about P(y | x): intervals reach from about 0 to about 1. "
+                "Fit to items of more groups; where rows of a group are independent of each "
+                "other, fit without groups=.",
+                SupportWarning,
+                stacklevel=levels_to_caller(),
+            )
 
     def predict_venn_abers_pair(
         self, X: Any, *, y_proba: Any = None, logits: Any = None
@@ -442,8 +459,9 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             warnings.warn(
                 "The calibration set has become a training set: without the classifier's "
                 "probabilities its items predict almost as well "
-                f"(reliance_on_model_ = {self.reliance_on_model_:.2f}). Consider retraining the "
-                "classifier on data that includes them.",
+                f"(reliance_on_model_ = {self.reliance_on_model_:.2f}). The hybrid may be used "
+                "as it is; to do without the classifier, consider retraining it on data that "
+                "includes them.",
                 TrainingSetWarning,
                 stacklevel=levels_to_caller(),
             )
