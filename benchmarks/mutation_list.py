@@ -1374,9 +1374,9 @@ _DIAGNOSIS = [
     ),
     _bug(
         "dependence: error without clusters",
-        "compare",
-        "mean_and_error(apart - self.by_row, items.weight, numbers)",
-        "mean_and_error(apart - self.by_row, items.weight)",
+        "_measured",
+        "mean_and_error(losses - self.by_row, items.weight, numbers)",
+        "mean_and_error(losses - self.by_row, items.weight)",
         "test_a_loss_by_clusters_has_the_error_of_clusters",
     ),
     _bug(

@@ -38,6 +38,11 @@ _SECONDS = 600  # a mutation that runs into a loop without end counts as killed
 _FORK = get_context("fork")
 # Imported once, before the forks: they take longer than most of the tests.
 _LIBRARIES = ("pandas", "polars", "pyarrow", "scipy.stats", "sklearn.ensemble")
+# The hook of an editable install would find the package before its copy; also in new processes.
+_WITHOUT_HOOK = (
+    "import sys\n"
+    "sys.meta_path[:] = [f for f in sys.meta_path if 'Redirecting' not in type(f).__name__]\n"
+)
 
 
 def apply(mutation: Mutation, package: Path) -> tuple[Path, str]:
@@ -130,6 +135,7 @@ def _run_tests(told: list[str], folder: Path, send: Connection) -> None:
     os.chdir(ROOT)
     os.environ["PYTHONPATH"] = str(folder)  # for tests that start Python themselves
     sys.path.insert(0, str(folder))
+    exec(_WITHOUT_HOOK)
     first = _FirstFailure()
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
     status = pytest.main([*options, *told], plugins=[first])
@@ -174,6 +180,7 @@ def main() -> int:
         folder = Path(temporary)
         ignored = shutil.ignore_patterns("__pycache__", "*.cpp", "*.hpp")
         shutil.copytree(ROOT / "src" / "hetcal", folder / "hetcal", ignore=ignored)
+        (folder / "sitecustomize.py").write_text(_WITHOUT_HOOK, encoding="utf-8")
         for mutation in chosen:
             path, _ = apply(mutation, folder)
             find_tests(mutation.tests)

@@ -40,7 +40,7 @@ def without(tmp_path_factory):
     """A copy of the package without the folder ``paper``."""
     folder = tmp_path_factory.mktemp("without")
     ignore = shutil.ignore_patterns("paper")  # what is compiled already need not be again
-    shutil.copytree(hetcal.__path__[0], folder / "hetcal", ignore=ignore)
+    shutil.copytree(Path(hetcal.__file__).parent, folder / "hetcal", ignore=ignore)
     assert not (folder / "hetcal" / "paper").exists()
     return folder
 
@@ -48,12 +48,14 @@ def without(tmp_path_factory):
 def python(
     folder: Path, *arguments: str, package: Path, beside: str = ""
 ) -> subprocess.CompletedProcess[str]:
+    # -S: without the hook of an editable install, which would find the package before its copy.
+    paths = [str(package), beside, *sys.path]
     return subprocess.run(
-        [sys.executable, *arguments],
+        [sys.executable, "-S", *arguments],
         capture_output=True,
         text=True,
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(package), beside]))},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
         timeout=PATIENCE,
         check=False,
     )
