@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 # A slow machine, or an unlucky start of the search, says nothing about the code.
 _NOT_OURS = [HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -31,9 +32,9 @@ settings.load_profile("gate" if os.environ.get("CI") else "person")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Workers (`-n 2`) have the cores already: more threads in each would wait for those of the others.
+# In the environment it would be too late here: plugins have loaded numpy.
 if "PYTEST_XDIST_WORKER" in os.environ:
-    for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(_variable, "1")
+    threadpool_limits(1)
 
 # Pictures are drawn to memory on machines without a screen.
 os.environ.setdefault("MPLBACKEND", "Agg")

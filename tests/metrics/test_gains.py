@@ -67,6 +67,7 @@ def test_few_groups_get_the_interval_of_student():
     assert gain.less(1.0) == pytest.approx(gain.value - error * 2.5706 / 1.96, abs=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:.*so uneven:hetcal.WeightWarning")
 def test_unequal_groups_and_weights_have_fewer_degrees_of_freedom():
     """As in the intervals of mean losses, which know how far they are off (Satterthwaite)."""
     worse, better = losses()

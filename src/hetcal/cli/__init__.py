@@ -7,8 +7,6 @@ import gc
 import os
 from collections.abc import Sequence
 
-from hetcal.cli._blas import start_with_one_thread
-
 __all__ = ["main"]
 
 # Objects made since the last look for unused ones; more than the start of a command makes.
@@ -24,7 +22,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Before scikit-learn is loaded. Threads of OpenMP that wait in a loop take the processor from
     # those that they wait for where cores are shared with others; sleeping ones do not.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    start_with_one_thread()
     # Else the collector looks through all modules again and again while they load, and once more
     # at the end, when the memory is given back anyhow: an eighth of the time for a few rows.
     gc.set_threshold(_COLLECT_AFTER)

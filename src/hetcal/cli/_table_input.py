@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hetcal._exceptions import InputError
-from hetcal.cli._blas import allow_threads
 
 if TYPE_CHECKING:
     from hetcal.cli._options import Columns, Drawing, Reading
@@ -45,8 +44,6 @@ def read(
         raise InputError(
             f"No column is left for the features. Name some with --features, or {otherwise}."
         )
-    if labelled.X is not None:
-        allow_threads(labelled.X.shape[1], n_cores())
     return labelled
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hetcal._blas import with_one_blas_thread
 from hetcal._printable import printable
 from hetcal._typing import Rows
 from hetcal.calibration.hybrid import HybridCalibrator
@@ -236,6 +237,7 @@ progress
     return advice
 
 
+@with_one_blas_thread(items=0)
 def advise_on(
     items: CalibrationSet,
     *,

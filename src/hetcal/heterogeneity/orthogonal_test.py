@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from hetcal._blas import with_one_blas_thread
 from hetcal._exceptions import levels_to_caller
 from hetcal._typing import Rows
 from hetcal._validation.containers import take_rows
@@ -115,6 +116,7 @@ def heterogeneity_test_set(
     return analysis.test
 
 
+@with_one_blas_thread(items=0)
 def analyse(
     calibration: CalibrationSet,
     *,

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hetcal._blas import with_one_blas_thread
 from hetcal._exceptions import SupportWarning, TrainingSetWarning, levels_to_caller
 from hetcal._progress import progressed
 from hetcal._stored import expect, stored
@@ -205,6 +206,7 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
             raise AttributeError("HybridCalibrator was fitted to features without names.")
         return names
 
+    @with_one_blas_thread(items=1)
     def fit_set(self, items: CalibrationSet) -> Self:
         """Fit to items that were checked already."""
         _check_caution(self.caution)
