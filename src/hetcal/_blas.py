@@ -43,7 +43,7 @@ def with_one_blas_thread(items: int) -> Callable[[Callable[P, T]], Callable[P, T
     def decorated(function: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(function)
         def limited(*args: P.args, **kwargs: P.kwargs) -> T:
-            shape = getattr(getattr(args[items], "X", None), "shape", ())
+            shape: tuple[int, ...] = getattr(getattr(args[items], "X", None), "shape", ())
             with one_blas_thread(shape[1] if len(shape) > 1 else 0):
                 return function(*args, **kwargs)
 
