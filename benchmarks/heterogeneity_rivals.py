@@ -24,6 +24,7 @@ from scipy import sparse
 from scipy.stats import chi2, norm
 
 N_NULL_OF_GLEST = 19
+N_REDRAWN = 39
 
 
 def new(X, y, P, groups, weight, seed):
@@ -124,16 +125,35 @@ def boosting(X, y, P, groups, weight, seed):
 
 def likelihood_ratio(X, y, P, groups, weight, seed):
     """Logistic regression on functions of p against the same with the features added."""
+    B, both, weight = nested_columns(X, P, weight)
+    columns = [np.linalg.matrix_rank(A) for A in (both, B)]
+    freedom = (columns[0] - columns[1]) * (len(np.unique(y)) - 1)
+    return {"p": chi2.sf(2 * deviance(B, both, y, weight), freedom)}
+
+
+def likelihood_ratio_redrawn(X, y, P, groups, weight, seed):
+    """Rank the likelihood ratio among those of labels drawn from the regression on functions of p.
+
+    The law of chi squared, which `likelihood_ratio` believes in, does not hold with many columns.
+    """
+    B, both, weight = nested_columns(X, P, weight)
+    H = logistic_regression(B, y, weight).predict_proba(B).cumsum(axis=1)
+    rng = np.random.default_rng(seed)
+    drawn = [(rng.random((len(y), 1)) > H[:, :-1]).sum(axis=1) for _ in range(N_REDRAWN)]
+    null = [deviance(B, both, labels, weight) for labels in drawn]
+    return {"p": (1 + np.sum(np.array(null) >= deviance(B, both, y, weight))) / (1 + N_REDRAWN)}
+
+
+def nested_columns(X, P, weight):
+    """Functions of p, the same beside the features in standard units, and weights of mean 1."""
     B, F = functions_of_p(P), numbers(X)
     F = F[:, F.std(axis=0) > 0]
     F = (F - F.mean(axis=0)) / F.std(axis=0)
-    if weight is not None:
-        weight = weight * len(y) / weight.sum()
-    both = np.column_stack([B, F])
-    deviance = log_loss_sum(B, y, weight) - log_loss_sum(both, y, weight)
-    columns = [np.linalg.matrix_rank(A) for A in (both, B)]
-    freedom = (columns[0] - columns[1]) * (len(np.unique(y)) - 1)
-    return {"p": chi2.sf(2 * deviance, freedom)}
+    return B, np.column_stack([B, F]), None if weight is None else weight / np.mean(weight)
+
+
+def deviance(B, both, y, weight):
+    return log_loss_sum(B, y, weight) - log_loss_sum(both, y, weight)
 
 
 def glest(X, y, P, groups, weight, seed):
@@ -180,6 +200,7 @@ TESTS: dict[str, Test] = {
     "prototype-with-bound": prototype_with_bound,
     "boosting": boosting,
     "likelihood-ratio": likelihood_ratio,
+    "likelihood-ratio-redrawn": likelihood_ratio_redrawn,
     "glest": glest,
     "mcgrad": mcgrad,
 }
@@ -210,10 +231,14 @@ def functions_of_p(P: np.ndarray) -> np.ndarray:
     return np.hstack([L, *hinges])
 
 
-def log_loss_sum(Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> float:
+def logistic_regression(Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None):
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(C=1e4, solver="newton-cholesky", max_iter=60).fit(Z, y, weight)
+    return LogisticRegression(C=1e4, solver="newton-cholesky", max_iter=60).fit(Z, y, weight)
+
+
+def log_loss_sum(Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> float:
+    model = logistic_regression(Z, y, weight)
     codes = np.searchsorted(model.classes_, y)
     logs = model.predict_log_proba(Z)[np.arange(len(y)), codes]
     return -float(np.average(logs, weights=weight) * len(y))
