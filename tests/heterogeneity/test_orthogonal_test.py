@@ -1,6 +1,7 @@
 """heterogeneity_test: its level under many maps, its power, its bound, and bad input."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,11 @@ from sklearn.linear_model import LinearRegression
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_problem
 from hetcal.heterogeneity import HiddenHeterogeneity, heterogeneity_test, learning
-from hetcal.heterogeneity.dictionary import Dictionary
+from hetcal.heterogeneity.dictionary import Dictionary, uncorrelated
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import (
     _LEAST_STEP,
+    FunctionsOfP,
     _steps,
     fit_global,
     label_free_spaces,
@@ -28,6 +30,7 @@ from hetcal.heterogeneity.score_test import (
     Outcomes,
     _accumulate,
     _standardised,
+    _without_heavy_tail,
     harmonic_p_value,
 )
 
@@ -201,7 +204,7 @@ def test_null_moments_are_those_of_the_draws(grouped):
     items = CalibrationSet.check(X, y, y_proba=P, sample_weight=weight, caller="test")
     fit = fit_global(items)
     columns = FeatureColumns.read(items.X)
-    dictionary = Dictionary(columns, log_odds(items.scores.log_proba), fit.space.share_left)
+    dictionary = Dictionary(columns, log_odds(items.scores.log_proba), fit.space)
     outcomes = Outcomes.of(fit, items.proba)
     sums = _accumulate(fit, outcomes, dictionary, groups if grouped else None, rng, True)
     known = np.isfinite(sums.variance[:, 0])
@@ -438,7 +441,7 @@ def test_an_items_own_label_does_not_reach_its_direction(learner):
         items = CalibrationSet.check(X, codes, y_proba=P, caller="test")
         _, space = label_free_spaces(items)
         odds = log_odds(items.scores.log_proba)
-        dictionary = Dictionary(FeatureColumns.read(X), odds, space.share_left)
+        dictionary = Dictionary(FeatureColumns.read(X), odds, space)
         residuals = space.residual(items.onehot[:, 1:])
         folds = Folds.make(150, 3, seed=0)
         return LEARNERS[learner](
@@ -479,7 +482,9 @@ def test_products_of_columns_and_of_levels_are_what_their_words_say():
     X["c"], X["d"] = (pd.Categorical(rng.choice(["u", "v"], 120)) for _ in range(2))
     columns = FeatureColumns.read(X)
     odds = rng.normal(size=(120, 1))
-    dictionary = Dictionary(columns, odds, lambda values: np.ones(values.shape[1]))
+    bare = np.empty((120, 0))
+    space = FunctionsOfP(np.full(120, -1), np.empty(0), bare, np.ones(120))
+    dictionary = Dictionary(columns, odds, space.joined_by(np.ones((120, 1))))
     words = [dictionary.words(number) for number in range(len(dictionary))]
     values = dictionary.values(slice(None))
     together = values[:, words.index("c = u and d = v")]
@@ -512,3 +517,68 @@ def test_what_a_group_shares_is_not_taken_for_a_global_gain():
     y = (ndtr(z) < p).astype(int)
     low, high = heterogeneity_test(X, y, y_proba=p, groups=groups, learners=[]).global_part_interval
     assert low < 0 < high < 0.05
+
+
+def test_a_difference_of_like_columns_is_found():
+    """Neither column tells much by itself: what matters is how they differ."""
+    rng = np.random.default_rng(0)
+    common, difference = rng.normal(size=(2, 600))
+    X = np.column_stack([common + 0.2 * difference, common - 0.2 * difference])
+    p = rng.uniform(0.2, 0.8, 600)
+    y = (rng.random(600) < expit(np.log(p / (1 - p)) + 0.6 * difference)).astype(int)
+    found = heterogeneity_test(X, y, y_proba=binary(p), learners=[])
+    assert found.parts["linear, together"] < 1e-4
+    assert found.parts["linear"] > 0.01
+    assert found.p_value < 1e-3
+    assert not found.directions["direction"].str.contains("component").any()
+
+
+@pytest.mark.parametrize("n", [400, 60])
+def test_components_are_uncorrelated_and_no_more_than_items_can_tell(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 12)) @ rng.normal(size=(12, 12))
+    X[:, 3] = X[:, 2]
+    weight = rng.uniform(0.5, 2, n)
+    Z = X @ uncorrelated(X, weight)
+    assert Z.shape[1] == min(11, n // 10)
+    np.testing.assert_allclose(
+        Z.T @ (weight[:, None] * Z) / weight.sum(), np.eye(Z.shape[1]), atol=1e-3
+    )
+
+
+def test_a_tail_that_is_too_heavy_is_stretched_and_no_other():
+    """Log p-values of draws fall one for one, unless a sum hangs on a few items."""
+    rng = np.random.default_rng(0)
+    log_p = -rng.exponential(size=2999)
+    seen = np.array([-1.0, -12.0])
+    same = _without_heavy_tail((seen, log_p))
+    np.testing.assert_array_equal(same[0], seen)
+    heavy = np.where(log_p < -2.3, 4 * (log_p + 2.3) - 2.3, log_p)
+    seen_now, drawn_now = _without_heavy_tail((seen, heavy))
+    assert seen_now[0] == -1.0
+    assert -2.3 - 9.7 / 4 * 1.3 < seen_now[1] < -2.3 - 9.7 / 4
+    assert -np.quantile(drawn_now, 0.001) == pytest.approx(np.log(1000), rel=0.2)
+
+
+def test_scores_that_hang_on_half_an_event_are_left_out():
+    """Of five items with a chance of 2 % each, one event would be a surprise beyond measure."""
+    n = 400
+    p = np.full(n, 0.5)
+    p[:5] = 0.02
+    x = np.zeros(n)
+    x[:5] = 1.0
+    x[5:12] = 1.0
+    rng = np.random.default_rng(0)
+    y = (rng.random(n) < p).astype(int)
+    X = np.column_stack([x, np.arange(n) < 5, rng.normal(size=n)])
+    items = CalibrationSet.check(X, y, y_proba=binary(p), caller="test")
+    fit = fit_global(items)
+    space = replace(
+        fit.space, atom=np.full(n, -1), atom_mass=np.empty(0), basis=np.ones((n, 1)) / np.sqrt(n)
+    )
+    fit = replace(fit, space=space, proba=binary(p), residuals=space.residual(items.onehot))
+    dictionary = Dictionary(FeatureColumns.read(X), log_odds(items.scores.log_proba), space)
+    sums = _accumulate(fit, Outcomes.of(fit, items.proba), dictionary, None, rng, False)
+    known = {dictionary.words(k): np.isfinite(sums.variance[k, 0]) for k in range(3)}
+    assert sum(known.values()) == 2
+    assert np.isfinite(sums.squares).sum() == np.isfinite(sums.variance).any(axis=1).sum()

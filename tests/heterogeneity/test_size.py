@@ -46,7 +46,7 @@ def out_of_fold(X, y, p, seed, *, single=True):
     P = p if p.ndim == 2 else np.column_stack([1 - p, p])
     items = CalibrationSet.check(X, y, y_proba=P, caller="test")
     fit, odds = fit_global(items), log_odds(items.scores.log_proba)
-    dictionary = Dictionary(FeatureColumns.read(X), odds, fit.space.share_left)
+    dictionary = Dictionary(FeatureColumns.read(X), odds, fit.space)
     folds = Folds.make(len(y), 5, seed=seed)
     columns, weight = slice(1 if P.shape[1] == 2 else 0, None), fit.space.weight
     residuals, law = fit.residuals[:, columns], fit.proba[:, columns]

@@ -151,7 +151,7 @@ def task_of(data, candidates=None):
     items = items_of(data)
     _, space = label_free_spaces(items)
     odds = log_odds(items.scores.log_proba)
-    dictionary = Dictionary(FeatureColumns.read(items.X), odds, space.share_left)
+    dictionary = Dictionary(FeatureColumns.read(items.X), odds, space)
     weight = np.ones(N)
     weight[7] = 1e-12
     space = replace(space, weight=weight, basis=space.basis[:, :0]).joined_by(
@@ -192,7 +192,7 @@ def test_directions_that_stand_out_are_found_without_the_fold(data, monkeypatch)
     items = items_of(data)
     fit = fit_global(items)
     dictionary = Dictionary(
-        FeatureColumns.read(items.X), log_odds(items.scores.log_proba), fit.space.share_left
+        FeatureColumns.read(items.X), log_odds(items.scores.log_proba), fit.space
     )
     parts = np.random.default_rng(0).normal(size=(len(dictionary), 1, 3))
     monkeypatch.setattr("hetcal.heterogeneity.learning.scores_by_fold", lambda *_: [parts])

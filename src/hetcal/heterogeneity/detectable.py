@@ -73,7 +73,7 @@ def detectable_size(
     if columns.is_empty:
         return np.inf
     fit, rng = fit_global(items), np.random.default_rng([random_state, 4])
-    dictionary = Dictionary(columns, log_odds(items.scores.log_proba), fit.space.share_left)
+    dictionary = Dictionary(columns, log_odds(items.scores.log_proba), fit.space)
     if not len(dictionary):
         return np.inf
     outcomes = Outcomes.of(fit, items.proba)

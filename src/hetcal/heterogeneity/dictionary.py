@@ -7,7 +7,7 @@ under the null show how large the largest of them is by chance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from itertools import combinations
@@ -15,8 +15,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from hetcal._typing import Matrix
+from hetcal._typing import Matrix, Vector
 from hetcal.heterogeneity.feature_columns import FeatureColumns
+from hetcal.heterogeneity.functions_of_p import FunctionsOfP
 
 Floats = NDArray[np.float32]
 
@@ -30,6 +31,8 @@ _MOST_CURVED, _CURVES = 120, 3  # pairs of columns whose surfaces may be curved;
 _MOST_LEVELS, _LEVELS_IN_PAIRS, _LEAST_IN_LEVEL = 60, 8, 5
 _MOST_SLOPES = 3
 _FUNCTION_OF_P = 0.03  # share of a feature that p leaves, below which it says nothing else
+_ITEMS_PER_COMPONENT = 10
+_LEAST_VARIANCE = 1e-4  # of a component, as a share of the average: less is rounding
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,7 @@ class Dictionary:
     columns : FeatureColumns
     slopes : ndarray of shape (n, L)
         Coordinates of p with which features are multiplied.
-    left_by_p : callable
-        Returns the share of each column's variance that functions of p leave.
+    space : FunctionsOfP
     by : FeatureColumns, optional
         The columns that the user asks about; a family of their own.
     """
@@ -77,7 +79,7 @@ class Dictionary:
         self,
         columns: FeatureColumns,
         slopes: Matrix,
-        left_by_p: Callable[[Matrix], NDArray[np.float64]],
+        space: FunctionsOfP,
         by: FeatureColumns | None = None,
     ):
         self.columns, self.by = columns, by
@@ -91,8 +93,11 @@ class Dictionary:
             (slopes - slopes.mean(axis=0)) / np.where(spread > 0, spread, 1.0), -3, 3
         )[:, :_MOST_SLOPES].astype(np.float32, order="F")
         self._by_scores = (columns if by is None else by).normal_scores()
-        free = left_by_p(self.scores.astype(np.float64)) > _FUNCTION_OF_P
-        self._add_singles(np.flatnonzero(free))
+        scores = self.scores.astype(np.float64)
+        free = np.flatnonzero(space.share_left(scores) > _FUNCTION_OF_P)
+        self._free = free
+        self._rotation = uncorrelated(space.residual(self._straight_values()), space.weight)
+        self._add_singles(free)
         self._add_products()
         self._add_levels(columns, "", 8.0)
         if by is not None:
@@ -136,7 +141,9 @@ class Dictionary:
             for q in self._cuts(j, _FEW_QUANTILES if few else _QUANTILES)
         )
         linear = np.concatenate([straight, missing])
-        self._family("linear", 3.0, linear[None])
+        self._family("linear", 1.0, linear[None])
+        together = self._add(Direction("component", (k,)) for k in range(self._rotation.shape[1]))
+        self._family("linear, together", 4.0, together[None])
         self._family("single", 2.0, np.concatenate([linear, above])[:, None])
         waves = _FEW_WAVES if few else _WAVES
         wavy = [j for j in free if distinct[j] > len(_WAVES)]
@@ -261,6 +268,8 @@ class Dictionary:
         kind = kind.removeprefix("by ")
         if kind == "linear":
             return scores[rows].T[at[0]]
+        if kind == "component":
+            return (self._straight_values(rows) @ self._rotation[:, at[0]]).T
         if kind == "missing":
             return columns.missing[rows].T[at[0]]
         if kind == "above":
@@ -284,6 +293,10 @@ class Dictionary:
             also = [columns.categories[c].codes[rows] == level for c, level in at[2:].T]
             return inside & np.stack(also)
         return inside * scores[rows].T[at[2]] if kind == "level slope" else inside
+
+    def _straight_values(self, rows: slice = slice(None)) -> Floats:
+        """Return the columns that are no functions of p, and what is missing."""
+        return np.hstack([self.scores[rows, self._free], self.columns.missing[rows]])
 
     def _read(self, kind: str) -> tuple[FeatureColumns, Floats]:
         """Return the columns that a kind of direction looks at, and their normal scores."""
@@ -322,6 +335,21 @@ class Dictionary:
         if kind == "slope":
             return f"{name} times the log-odds of p"
         return " times ".join(columns.names[j] for j in at)
+
+
+def uncorrelated(columns: Matrix, weight: Vector) -> Floats:
+    """Return combinations of columns, one per column of the result, that are uncorrelated.
+
+    Directions that differences of like columns show count no less than others then. Of more columns
+    than the items can tell apart those combinations remain that vary most.
+    """
+    spread = np.sqrt(np.maximum(weight @ columns**2 / weight.sum(), 1e-300))
+    scaled = columns / spread
+    variance, axes = np.linalg.eigh(scaled.T @ (weight[:, None] * scaled) / weight.sum())
+    most = len(columns) // _ITEMS_PER_COMPONENT
+    kept = np.argsort(-variance)[:most]
+    kept = kept[variance[kept] > _LEAST_VARIANCE]
+    return (axes[:, kept] / spread[:, None] / np.sqrt(variance[kept])).astype(np.float32)
 
 
 def some_combinations(d: int, size: int, most: int) -> list[tuple[int, ...]]:

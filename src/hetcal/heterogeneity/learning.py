@@ -216,6 +216,8 @@ class Learning:
         kept: dict[tuple, int] = {}
         for number in np.argsort(-strength, kind="stable").tolist():
             direction = self.dictionary.directions[number]
+            if direction.kind == "component":
+                continue  # of all columns, which nobody could name
             kept.setdefault((direction.kind, direction.columns), number)
             if len(kept) == _CANDIDATES:
                 break

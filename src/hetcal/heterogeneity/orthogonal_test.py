@@ -143,7 +143,7 @@ def analyse(
         return _no_answer(items, fit, order, regions, silent)
     odds = log_odds(items.scores.log_proba)
     asked = None if by is None else FeatureColumns.read(take_rows(by, order))
-    dictionary = Dictionary(columns, odds, fit.space.share_left, asked)
+    dictionary = Dictionary(columns, odds, fit.space, asked)
     if not len(dictionary):
         return _no_answer(items, fit, order, regions, NOTHING_BEYOND_P)
     seed = seed_of(random_state)
@@ -187,7 +187,7 @@ def strongest_cuts(calibration: CalibrationSet) -> list[tuple[str, float]]:
     if nothing_to_test(calibration, columns) is not None:
         return []
     odds = log_odds(calibration.scores.log_proba)
-    dictionary = Dictionary(columns, odds, fit.space.share_left)
+    dictionary = Dictionary(columns, odds, fit.space)
     if not len(dictionary):
         return []
     outcomes = Outcomes.of(fit, calibration.proba)

@@ -38,6 +38,8 @@ _SMALLEST_LOG_P = -80.0
 _SMALLEST_P = 1e-150  # the square of its inverse is still a number
 _TAIL = 0.1  # share of the draws by which the tail is fitted
 _TAIL_PRIOR = 200  # draws, or as many as the tail has: the combination has a p-value's tail
+# Fourth cumulant of a score, from which on it hangs on less than half an expected event.
+_LARGEST_EXCESS = 2.0
 _WEIGHT_ONE_CLASS, _WEIGHT_TOP = 0.75, 0.25
 
 
@@ -291,9 +293,10 @@ def _accumulate(fit, outcomes: Outcomes, dictionary, groups, rng, with_draws: bo
         for k, error in enumerate(errors):
             drawn[:, k] += free.T @ (error * c)
     known = left > 1e-3 * (total[1] - total[0] ** 2 / n) + 1e-9
-    variance = np.where(known[:, None] & (variance > 1e-8), variance, np.inf)
-    squares = np.where(known, left, np.inf)
-    excess = np.where(np.isfinite(variance), fourth / variance**2, np.nan)
+    excess = fourth / np.maximum(variance, 1e-8) ** 2
+    known = known[:, None] & (variance > 1e-8) & (excess < _LARGEST_EXCESS)
+    variance, excess = np.where(known, variance, np.inf), np.where(known, excess, np.nan)
+    squares = np.where(known.any(axis=1), left, np.inf)
     return _Sums(observed / np.sqrt(scale), drawn, variance, excess, squares, coefficients)
 
 
@@ -437,7 +440,11 @@ def _combined(
     families: list[tuple[str, float, Tails | None]], n_seen: int
 ) -> tuple[Vector, dict[str, Vector]]:
     """Return the p-values of the families' weighted harmonic mean, and their own."""
-    alive = [(name, weight, tails) for name, weight, tails in families if tails is not None]
+    alive = [
+        (name, weight, _without_heavy_tail(tails))
+        for name, weight, tails in families
+        if tails is not None
+    ]
     if not alive:
         return np.ones(n_seen), {}
     share = np.array([weight for _, weight, _ in alive])[:, None]
@@ -448,6 +455,29 @@ def _combined(
     draws = np.log((share * np.exp(-drawn)).sum(axis=0))
     own = {name: np.exp(tails[0]) for name, _, tails in alive}
     return np.array([tail_p_value(float(value), draws) for value in statistic]), own
+
+
+def _without_heavy_tail(tails: Tails) -> Tails:
+    """Return log p-values that are not smaller than those of draws show them to be.
+
+    A gamma distribution is too short for sums that hang on a few items. One such family would
+    decide the combination by chance alone, and the others would have no say. In the tail log
+    p-values of the draws, which should fall one for one, are stretched as far as they surely fall
+    too fast.
+    """
+    seen, drawn = tails
+    threshold, rate = _tail(-drawn)
+    rate *= 1 + 2 / np.sqrt(max(_TAIL * len(drawn), 1.0))
+    stretch = max(1 - rate, 0.0)
+    return tuple(log_p + stretch * np.maximum(-log_p - threshold, 0.0) for log_p in (seen, drawn))
+
+
+def _tail(draws: Vector, prior: float = 0.0) -> tuple[float, float]:
+    """Return where the tail begins, and the rate at which it falls from there."""
+    n_tail = max(int(_TAIL * len(draws)), 1)
+    top = np.partition(draws, -n_tail)[-n_tail:]
+    threshold = float(top.min())
+    return threshold, float((n_tail + prior) / (top.sum() - n_tail * threshold + prior + 1e-12))
 
 
 def harmonic_p_value(first: float, second: float, share: float) -> float:
@@ -473,13 +503,9 @@ def tail_p_value(statistic: float, draws: Vector) -> float:
     In the bulk its rank; in the tail the draws' own level, from which on the logarithm of a
     p-value falls one for one. Beyond ranks, it does not depend on the luck of a few draws.
     """
-    draws = np.sort(draws)
     B = len(draws)
     n_tail = max(int(_TAIL * B), 1)
-    threshold = draws[-n_tail]
+    threshold, rate = _tail(draws, prior=max(n_tail, _TAIL_PRIOR))
     if statistic <= threshold:
         return float((1 + (draws >= statistic).sum()) / (B + 1))
-    excess = float((draws[-n_tail:] - threshold).sum())
-    prior = max(n_tail, _TAIL_PRIOR)
-    rate = (n_tail + prior) / (excess + prior)
     return float(n_tail / B * np.exp(-rate * (statistic - threshold)))
