@@ -23,7 +23,7 @@ from hetcal.heterogeneity.functions_of_p import (
 )
 from hetcal.heterogeneity.learning import Learning
 from hetcal.heterogeneity.orthogonal_test import strongest_cuts
-from hetcal.heterogeneity.residual_learners import LEARNERS, Task
+from hetcal.heterogeneity.residual_learners import LEARNERS, Task, _ridge
 from hetcal.heterogeneity.score_test import (
     Outcomes,
     _accumulate,
@@ -512,3 +512,18 @@ def test_what_a_group_shares_is_not_taken_for_a_global_gain():
     y = (ndtr(z) < p).astype(int)
     low, high = heterogeneity_test(X, y, y_proba=p, groups=groups, learners=[]).global_part_interval
     assert low < 0 < high < 0.05
+
+
+def test_more_columns_than_rows_have_the_ridge_of_the_plain_equations(monkeypatch):
+    rng = np.random.default_rng(0)
+    A, R, weight = rng.normal(size=(30, 50)), rng.normal(size=(30, 2)), rng.random(30)
+    monkeypatch.setattr("hetcal.heterogeneity.residual_learners._RIDGES", np.array([0.3]))
+    plain = np.linalg.solve(A.T @ (A * weight[:, None]) + 9 * np.eye(50), (A.T * weight) @ R)
+    np.testing.assert_allclose(_ridge(A, R, weight), plain, atol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [0, -0.1, 0.5, 1, float("nan")])
+def test_levels_that_bound_nothing_are_refused(alpha):
+    data = make_problem("calibrated-eight", 50, random_state=0)
+    with pytest.raises(ValueError, match="alpha must lie between 0 and 0.5"):
+        heterogeneity_test(data.X, data.y, y_proba=data.y_proba, alpha=alpha)
