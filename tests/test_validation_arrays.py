@@ -97,6 +97,7 @@ def test_sparse_probabilities():
     [
         ([[np.nan, 1.0]], "holds NaN"),
         ([[1.0, 2.0], [np.inf, 0.0]], "Row 1 of logits holds infinity. Clip the logits"),
+        ([[1.0, 2.0], [0.0, -1e308]], "Row 1 of logits holds -1e.308. Clip the logits"),
     ],
 )
 def test_bad_logits(rows, message):

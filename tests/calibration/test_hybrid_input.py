@@ -95,3 +95,16 @@ def test_two_items_are_too_few():
         with pytest.raises(ValueError, match="2 items are too few.*Collect more"):
             HybridCalibrator(n_estimators=2).fit(X, y, y_proba=p, sample_weight=weight)
     HybridCalibrator(n_estimators=2).fit(np.eye(3), [0, 1, 0], y_proba=[0.2, 0.6, 0.4])
+
+
+def test_features_of_any_size_are_compared(data):
+    X, new = data.X.copy(), data.X.copy()
+    X[0, 0], X[1, 0], new[2, 0] = 1.7e308, -1.7e308, -1e300
+    hybrid = HybridCalibrator(["neighbours", "kernel"], n_estimators=5)
+    for fitted_to, asked in ((X, X), (data.X, new)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            Q = hybrid.fit(fitted_to, data.y, y_proba=data.y_proba).predict_proba(
+                asked, y_proba=data.y_proba
+            )
+        assert np.allclose(Q.sum(axis=1), 1)

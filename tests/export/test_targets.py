@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 from tests.export.maps import MAPS, NAMES, drawn, fitted
 
-from hetcal import HybridCalibrator, LabelPreserving, LocallyCalibratedClassifier, PrecomputedProba
+from hetcal import (
+    HistogramBinning,
+    HybridCalibrator,
+    LabelPreserving,
+    LocallyCalibratedClassifier,
+    PrecomputedProba,
+)
 from hetcal.export import to_onnx, to_python, to_sql
 from hetcal.export.values import merged_steps, tolerant_edges
 
@@ -100,14 +106,25 @@ def test_what_is_no_probability_has_no_answer():
     assert np.isnan(found).all(axis=1).tolist() == [True, True, True, False]
 
 
-def test_infinite_logits_have_no_answer():
-    calibrator = fitted("histogram", kind="logits")
+@pytest.mark.parametrize("name", ["histogram", "quadratic"])  # steps; squares
+def test_logits_that_are_refused_have_no_answer(name):
+    calibrator, bad = fitted(name, kind="logits"), [math.nan, math.inf, -math.inf, 1e101, -1e308]
     space = {}
     exec(to_python(calibrator), space)
-    assert all(math.isnan(space["calibrate"](z)) for z in (math.nan, math.inf, -math.inf))
+    assert all(math.isnan(space["calibrate"](z)) for z in bad)
+    assert run_sqlite(to_sql(calibrator, column="p"), bad) == [None] * 5
+    for z in (-1e100, 1e100):
+        assert space["calibrate"](z) == calibrator.predict_proba(logits=[[0.0, z]])[0, 1]
     pytest.importorskip("onnx")
-    found = run_onnx(to_onnx(calibrator), np.array([[math.inf, 0.0], [math.nan, 0.0]]), "logits")
+    found = run_onnx(to_onnx(calibrator), np.column_stack([np.zeros(5), bad]), "logits")
     assert np.isnan(found).all()
+
+
+def test_bins_with_a_single_value_are_one_number():
+    calibrator = HistogramBinning().fit(None, [0, 1, 1], y_proba=[0.3, 0.3, 0.3])
+    space = {}
+    exec(to_python(calibrator), space)
+    assert space["calibrate"](0.9) == pytest.approx(calibrator.predict_proba(y_proba=[0.9])[0, 1])
 
 
 def test_onnx_scales_rows_that_a_log_has_rounded():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hetcal import get_calibrator, load, save
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import HiddenHeterogeneity
 
@@ -190,3 +191,13 @@ def test_merged_cells_serve_every_item():
     ).fit(rng.normal(size=(200, 3)), y, y_proba=P)
     assert hidden.covered_ == pytest.approx(1.0)
     assert np.isfinite(hidden.hh_mean_)
+
+
+def test_a_measure_that_found_nothing_to_test_can_be_saved(data, tmp_path):
+    same = np.zeros_like(data.X)
+    calibrator = get_calibrator("swc-hh", random_state=0)
+    calibrator.fit(same, data.y, y_proba=data.y_proba)
+    save(calibrator, tmp_path / "c.hetcal")
+    expected = calibrator.predict_proba(same, y_proba=data.y_proba)
+    loaded = load(tmp_path / "c.hetcal")
+    assert (loaded.predict_proba(same, y_proba=data.y_proba) == expected).all()

@@ -25,7 +25,7 @@ from hetcal.heterogeneity.functions_of_p import (
 )
 from hetcal.heterogeneity.learning import Learning
 from hetcal.heterogeneity.orthogonal_test import strongest_cuts
-from hetcal.heterogeneity.residual_learners import LEARNERS, Task
+from hetcal.heterogeneity.residual_learners import LEARNERS, Task, _ridge
 from hetcal.heterogeneity.score_test import (
     Outcomes,
     _accumulate,
@@ -582,3 +582,18 @@ def test_scores_that_hang_on_half_an_event_are_left_out():
     known = {dictionary.words(k): np.isfinite(sums.variance[k, 0]) for k in range(3)}
     assert sum(known.values()) == 2
     assert np.isfinite(sums.squares).sum() == np.isfinite(sums.variance).any(axis=1).sum()
+
+
+def test_more_columns_than_rows_have_the_ridge_of_the_plain_equations(monkeypatch):
+    rng = np.random.default_rng(0)
+    A, R, weight = rng.normal(size=(30, 50)), rng.normal(size=(30, 2)), rng.random(30)
+    monkeypatch.setattr("hetcal.heterogeneity.residual_learners._RIDGES", np.array([0.3]))
+    plain = np.linalg.solve(A.T @ (A * weight[:, None]) + 9 * np.eye(50), (A.T * weight) @ R)
+    np.testing.assert_allclose(_ridge(A, R, weight), plain, atol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [0, -0.1, 0.5, 1, float("nan")])
+def test_levels_that_bound_nothing_are_refused(alpha):
+    data = make_problem("calibrated-eight", 50, random_state=0)
+    with pytest.raises(ValueError, match="alpha must lie between 0 and 0.5"):
+        heterogeneity_test(data.X, data.y, y_proba=data.y_proba, alpha=alpha)

@@ -594,3 +594,11 @@ def test_an_arrow_file_that_points_outside_itself_is_refused(tmp_path, column, o
 def test_a_calibrator_is_no_table():
     with pytest.raises(InputError, match=r"loans\.hetcal is a file that hetcal has written"):
         table_format("loans.hetcal")
+
+
+@pytest.mark.parametrize("first", ['a;"x, y, z, w";b', '"x, y, z, w;";a'])
+def test_what_is_quoted_does_not_say_what_separates(first, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{first}\n" + ";".join("1" * first.replace("w;", "w").count(";") + "1"))
+    expected = next(csv.reader([first], delimiter=";"))
+    assert list(read_table(path).columns) == expected

@@ -14,6 +14,8 @@ from hetcal._validation.text import short_list
 SUM_TOLERANCE = 1e-2 + 1e-12
 # Rows off by no more than this are floating-point noise and are left exactly as they are.
 ROUNDING_NOISE = 1e-6
+# Maps square, multiply and divide logits: beyond this size the results would be no numbers.
+LARGEST_LOGIT = 1e100
 # Of fewer rows chance could make logits look like probabilities.
 _FEWEST_TO_TELL = 10
 
@@ -128,9 +130,14 @@ def check_logits(logits: Any, *, name: str = "logits") -> NDArray[np.float64]:
     """Return logits as float64 of shape (n, K); one column is the log-odds of the second class."""
     Z = _as_columns(as_float_array(logits, name), name)
     _refuse_missing(Z, name)
-    if np.isinf(Z).any():
-        row = int(np.argmax(np.isinf(Z).any(axis=1)))
-        raise ValueError(f"Row {row} of {name} holds infinity. Clip the logits, or pass y_proba=.")
+    too_large = np.abs(Z) > LARGEST_LOGIT
+    if too_large.any():
+        row, column = np.argwhere(too_large)[0]
+        value = "infinity" if np.isinf(Z[row, column]) else f"{Z[row, column]:.4g}"
+        raise ValueError(
+            f"Row {row} of {name} holds {value}. Clip the logits (at most {LARGEST_LOGIT:g} can be "
+            "computed with), or pass y_proba=."
+        )
     if are_probabilities(Z):
         raise ValueError(
             f"{name} holds probabilities: every row lies in [0, 1] and sums to 1. Pass them as "

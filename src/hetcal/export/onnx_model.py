@@ -10,7 +10,7 @@ import numpy as np
 
 from hetcal._typing import Matrix
 from hetcal._validation.options import check_choice
-from hetcal._validation.proba import ROUNDING_NOISE, SUM_TOLERANCE
+from hetcal._validation.proba import LARGEST_LOGIT, ROUNDING_NOISE, SUM_TOLERANCE
 from hetcal._version import __version__
 from hetcal.calibration.base import GlobalCalibrator
 from hetcal.export.formulas import formula
@@ -29,7 +29,7 @@ def to_onnx(calibrator: Any, *, dtype: str = "float64") -> Any:
     The model has one input, named ``y_proba`` or ``logits`` after what the map was fitted with, of
     shape (n, K), and one output ``probabilities`` of the same shape, in the order of ``classes_``
     (in the metadata as JSON, under ``classes``). A row that ``predict_proba`` would refuse (missing
-    or negative values, a sum away from one, infinite logits) comes out as NaN.
+    or negative values, a sum away from one, logits beyond 1e100) comes out as NaN.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _calibrated(map_: GlobalCalibrator, given: Tensor) -> tuple[Tensor, str]:
     if map_.input_kind_ == "logits":
         log_proba = given.log_softmax()
         Q = formula(map_, _output(log_proba.exp(), log_proba))
-        return Q, given.all_between(-_LARGEST, _LARGEST)
+        return Q, given.all_between(-LARGEST_LOGIT, LARGEST_LOGIT)
     total = given.sum()
     off = (total - 1.0).absolute()
     P = off.if_at_most(ROUNDING_NOISE, given, given / total)

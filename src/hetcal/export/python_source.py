@@ -7,6 +7,7 @@ from collections import Counter
 from keyword import iskeyword
 from typing import Any
 
+from hetcal._validation.proba import LARGEST_LOGIT
 from hetcal._version import __version__
 from hetcal.export.expressions import Expression, second_class
 from hetcal.export.source import two_class_map
@@ -39,7 +40,7 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
 
     The function takes the classifier's probability of the second class (the log-odds of that class
     where the map was fitted with logits) and returns the calibrated one. What is no probability
-    (NaN, below 0, above 1; infinite log-odds) gives NaN.
+    (NaN, below 0, above 1; log-odds beyond 1e100) gives NaN.
 
     Parameters
     ----------
@@ -64,7 +65,11 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     writer = _Writer(given)
     result = writer.write(second_class(map_))
     first, second = (ascii(label) for label in map_.classes_.tolist())
-    check = f"-math.inf < {given} < math.inf" if logits else f"0.0 <= {given} <= 1.0"
+    check = (
+        f"{-LARGEST_LOGIT!r} <= {given} <= {LARGEST_LOGIT!r}"
+        if logits
+        else f"0.0 <= {given} <= 1.0"
+    )
     body = [f"if not {check}:", "    return math.nan", *writer.lines, f"return {result}"]
     parts = [
         f"# {type(map_).__name__} by hetcal {__version__}",

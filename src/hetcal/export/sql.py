@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from hetcal._validation.options import check_choice
+from hetcal._validation.proba import LARGEST_LOGIT
 from hetcal.export.expressions import Expression, second_class
 from hetcal.export.source import two_class_map
 
 _QUOTES = {"ansi": '"', "mysql": "`"}
 # Exponentials beyond are an error in some databases; sigmoids are 0 or 1 there.
 _FAR = "700e0"
-_LARGEST = "1.7976931348623157e308"
 
 
 def to_sql(calibrator: Any, *, column: str, dialect: str = "ansi") -> str:
     """Return an SQL expression for the calibrated probability of the second class.
 
     It uses ``CASE``, ``LN``, ``EXP`` and arithmetic, in double precision where the database has it.
-    NULL, and what is no probability (NaN, below 0, above 1), gives NULL. The second class is that
-    of the second column of ``predict_proba``; a comment in the expression names it.
+    NULL, and what is no probability (NaN, below 0, above 1) or log-odds beyond 1e100, gives NULL.
+    The second class is that of the second column of ``predict_proba``; a comment in the expression
+    names it.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ def to_sql(calibrator: Any, *, column: str, dialect: str = "ansi") -> str:
     """
     name = _quoted(column, dialect)
     map_ = two_class_map(calibrator, "to_sql")
-    low, high = (f"-{_LARGEST}", _LARGEST) if map_.input_kind_ == "logits" else ("0.0e0", "1.0e0")
+    ends = (-LARGEST_LOGIT, LARGEST_LOGIT) if map_.input_kind_ == "logits" else (0.0, 1.0)
+    low, high = map(_literal, ends)
     result = _Writer(name).text(second_class(map_))
     return f"{_whose(map_)} CASE WHEN {name} >= {low} AND {name} <= {high} THEN {result} END"
 

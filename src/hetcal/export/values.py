@@ -107,5 +107,5 @@ def tolerant_edges(edges: Vector, *, upwards: bool, least: float) -> Vector:
 
 def merged_steps(edges: Vector, levels: Matrix) -> tuple[Vector, Matrix]:
     """Return the same step function without steps between equal levels."""
-    changes = (levels[1:] != levels[:-1]).reshape(edges.shape[0], -1).any(axis=1)
+    changes = (levels[1:] != levels[:-1]).any(axis=tuple(range(1, levels.ndim)))
     return edges[changes], levels[np.append(True, changes)]

@@ -74,6 +74,11 @@ def _features(value: Any) -> bool:
     return is_array(value, "f", (None, None)) and not np.isinf(value).any()
 
 
+def _statistic(value: Any) -> bool:
+    """Take any number: that of a p-value of 0 or 1 is infinite."""
+    return isinstance(value, float)
+
+
 @stored(
     {
         "n_null": optional(whole(0, 1_000_000)),
@@ -90,7 +95,7 @@ def _features(value: Any) -> bool:
         "hh_local_mean_": _UNKNOWN,
         "hh_local_low_": _UNKNOWN,
         "standard_error_": _UNKNOWN,
-        "statistic_": _UNKNOWN,
+        "statistic_": _statistic,
         "p_value_": _UNKNOWN,
         "_seed": whole(0, 2**32 - 1),
         "_n_trees": whole(1, _MOST_TREES),

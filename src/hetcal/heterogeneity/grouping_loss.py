@@ -108,4 +108,4 @@ def _least_excess(value: float, freedom: float, level: float) -> float:
 
     if tail(0.0) >= 0:
         return 0.0
-    return float(scipy.optimize.brentq(tail, 0.0, max(value, 1.0), xtol=1e-6 * value))
+    return float(scipy.optimize.brentq(tail, 0.0, 2 * max(value, 1.0), xtol=1e-6 * value))

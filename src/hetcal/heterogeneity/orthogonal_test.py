@@ -66,7 +66,7 @@ def heterogeneity_test(
         scikit-learn regressors. ``"auto"`` means the first three; an empty list leaves the
         dictionary of directions alone.
     alpha : float, default=0.05
-        Level of the test and of the bound.
+        Level of the test and of the bound, between 0 and 0.5.
     random_state : int, RandomState or None, default=0
 
     Returns
@@ -94,6 +94,11 @@ def heterogeneity_test(
     )
     if X is None:
         raise ValueError("heterogeneity_test needs X of the labelled items; got None.")
+    if not 0 < alpha < 0.5:
+        raise ValueError(
+            f"heterogeneity_test: alpha must lie between 0 and 0.5; got {alpha!r}. Pass the "
+            "probability with which the test and the bound may err, e.g. 0.05."
+        )
     return heterogeneity_test_set(
         calibration, by=by, learners=learners, alpha=alpha, random_state=random_state
     )

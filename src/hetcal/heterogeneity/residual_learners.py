@@ -130,6 +130,9 @@ def linear_directions(task: Task) -> Matrix:
 
 
 def _ridge(A: Matrix, R: Matrix, weight: Vector) -> Matrix:
+    if A.shape[1] > len(A):  # the coefficients are a combination of the rows
+        basis = np.linalg.qr(A.T)[0]
+        return basis @ _ridge(A @ basis, R, weight)
     weighted = A * weight[:, None]
     values, vectors = np.linalg.eigh(A.T @ weighted)
     target = vectors.T @ (weighted.T @ R)

@@ -49,6 +49,8 @@ def fit_venn_abers(score: Vector, target: Vector, weight: Vector) -> VennAbersMa
     upper = np.append(_with_a_positive(mass, hits), 1.0)
     # Labelled 0 and read from the right it is the same task.
     lower = 1.0 - np.append(_with_a_positive(mass[::-1], (mass - hits)[::-1]), 1.0)[::-1]
+    # On a threshold the upper end is that of the step before.
+    lower = np.minimum.reduce([lower, upper, np.append(1.0, upper[:-1])])
     return VennAbersMap(thresholds, lower, upper)
 
 
@@ -57,10 +59,12 @@ def _with_a_positive(mass: Vector, hits: Vector) -> Vector:
     x, y = (np.concatenate([[0.0], np.cumsum(values)]) for values in (mass, hits))
     core = native()
     if core is None:
-        return _with_a_positive_pure(x, y)
-    levels = np.empty(len(mass))
-    core.levels_with_one_added(x, y, levels)
-    return levels
+        levels = _with_a_positive_pure(x, y)
+    else:
+        levels = np.empty(len(mass))
+        core.levels_with_one_added(x, y, levels)
+    # Differences of sums of unequal weights round, also to nothing.
+    return np.nan_to_num(levels, nan=1.0).clip(0.0, 1.0)
 
 
 def _with_a_positive_pure(x: Vector, y: Vector) -> Vector:
@@ -72,7 +76,8 @@ def _with_a_positive_pure(x: Vector, y: Vector) -> Vector:
     levels = np.empty(len(x) - 1)
     for i in range(len(levels)):
         left, right = corners[-1], corners[-2]
-        levels[i] = (right[1] - left[1]) / (right[0] - left[0])
+        width = right[0] - left[0]
+        levels[i] = (right[1] - left[1]) / width if width else np.inf
         # The added item changes places with item i. What lies left of it matters no more as soon
         # as the point between the two is a corner itself.
         here, after = points[i], points[i + 1]

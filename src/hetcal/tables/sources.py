@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Protocol
 
@@ -64,7 +65,8 @@ class CsvSource:
         first = next(lines, "")
         if not first.strip():
             raise InputError(f"{path} is empty: there is not even a line with the column names.")
-        self.delimiter = max(_DELIMITERS, key=first.count)
+        unquoted = re.sub(r'"[^"]*("|$)', "", first)
+        self.delimiter = max(_DELIMITERS, key=unquoted.count)
         self._rows = csv.reader(itertools.chain([first], lines), delimiter=self.delimiter)
         self._records = self._read_records()
         self.names = next(self._records)[0]

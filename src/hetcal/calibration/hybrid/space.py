@@ -12,6 +12,8 @@ from hetcal._typing import Matrix
 from hetcal.data import CalibrationSet, Scores
 from hetcal.kernels.binned_features import BinnedFeatures, bin_features
 
+_FARTHEST = 1e100  # squares of distances stay numbers
+
 
 @stored(
     {
@@ -50,7 +52,7 @@ class LogSpace:
         """Return items in this space."""
         Z = self._joined(features, scores) - self.center_
         Z /= self.spread_
-        return np.nan_to_num(Z, copy=False) if self.metric else Z
+        return np.nan_to_num(Z, copy=False).clip(-_FARTHEST, _FARTHEST) if self.metric else Z
 
     def binned(self, items: CalibrationSet) -> BinnedFeatures:
         """Return the fitted items in bins; those of the features are shared by all parts."""
@@ -64,6 +66,8 @@ class LogSpace:
         expect(len(self.spread_) == len(self.center_), self, "has a wrong spread_")
 
     def _joined(self, features: Matrix, scores: Scores) -> Matrix:
+        if self.metric:
+            features = features.clip(-_FARTHEST, _FARTHEST)
         if not self.with_model:
             return features
         return np.hstack([features, scores.clipped_logs if self.logs else scores.proba])
