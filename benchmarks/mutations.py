@@ -137,7 +137,7 @@ def _run_tests(told: list[str], folder: Path, send: Connection) -> None:
     sys.path.insert(0, str(folder))
     exec(_WITHOUT_HOOK)
     first = _FirstFailure()
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", "not slow"]
     status = pytest.main([*options, *told], plugins=[first])
     send.send((int(status), first.name))
 

@@ -95,6 +95,7 @@ assert loaded == {"hetcal._version"}, loaded
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.processes
 def test_plain_install_is_enough_and_packages_are_reached_by_attribute():
     code = (
         BLOCK.format(blocked=EXTRAS)

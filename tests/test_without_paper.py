@@ -14,6 +14,8 @@ from tests.patience import PATIENCE
 
 import hetcal
 
+pytestmark = pytest.mark.processes
+
 REST = """
 import sys
 from importlib import import_module

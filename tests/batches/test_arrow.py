@@ -108,6 +108,7 @@ def test_a_name_that_is_there_is_refused_before_anything_runs(model, new):
         BatchCalibrator("nowhere.hetcal")
 
 
+@pytest.mark.processes
 def test_another_process_needs_no_file(model, new, tmp_path):
     """What Spark does: pickle the function, unpickle it in a worker, call it with an iterator."""
     import cloudpickle

@@ -7,6 +7,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.calibration.adaptor import CalibratorAsClassifier
+from tests.calibration.kinds import ONE_OF_EACH
 
 from hetcal.calibration.base import GlobalCalibrator
 from hetcal.calibration.blend import GlobalBlend
@@ -43,11 +44,19 @@ LONG = ("swc-hh", "hybrid", "global")
     [
         LocallyCalibratedClassifier(GaussianNB(), get_calibrator("swc")),
         LocallyCalibratedClassifier(GaussianNB(), "temperature"),
-        LocallyCalibratedClassifier(RidgeClassifier(), get_calibrator("platt")),
     ],
     expected_failed_checks=_expected_failures,
 )
 def test_wrapper(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.repeats
+@parametrize_with_checks(
+    [LocallyCalibratedClassifier(RidgeClassifier(), get_calibrator("platt"))],
+    expected_failed_checks=_expected_failures,
+)
+def test_wrapper_of_scores(estimator, check):
     check(estimator)
 
 
@@ -76,14 +85,23 @@ def test_precomputed(estimator, check):
 
 
 @parametrize_with_checks(
-    [
-        CalibratorAsClassifier(get_calibrator(name))
-        for name in list_calibrators()
-        if name not in LONG
-    ],
+    [CalibratorAsClassifier(get_calibrator(name)) for name in ONE_OF_EACH if name not in LONG],
     expected_failed_checks=_expected_failures,
 )
 def test_calibrators_by_name(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.repeats
+@parametrize_with_checks(
+    [
+        CalibratorAsClassifier(get_calibrator(name))
+        for name in list_calibrators()
+        if name not in (*LONG, *ONE_OF_EACH)
+    ],
+    expected_failed_checks=_expected_failures,
+)
+def test_more_calibrators_by_name(estimator, check):
     check(estimator)
 
 

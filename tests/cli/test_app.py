@@ -168,6 +168,7 @@ assert numpy.f2py.get_include() and sys.modules["numpy.f2py"].rules is numpy.f2p
     in_new_process(code, "-W", "error")
 
 
+@pytest.mark.processes
 def test_the_collector_stays_out_of_the_start():
     """Looking for unused objects among modules that have just been loaded finds none."""
     code = """

@@ -282,6 +282,7 @@ def test_logits_and_one_column(call, loans, tmp_path):
     assert ranks == table["z"].rank().tolist()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_pipes(folder, new, tmp_path, format):
     with TableWriter(tmp_path / "new", format=format) as table:
@@ -299,6 +300,7 @@ def test_pipes(folder, new, tmp_path, format):
     assert b"150 rows to standard output" in done.stderr
 
 
+@pytest.mark.processes
 def test_a_reader_that_has_seen_enough(folder, new, tmp_path):
     pd.concat([new] * 200).to_csv(tmp_path / "new.csv", index=False)
     arguments = ["apply", str(folder / "global.hetcal"), str(tmp_path / "new.csv"), "-o", "-"]

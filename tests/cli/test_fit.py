@@ -284,6 +284,7 @@ def test_a_file_that_is_there_is_kept(call, folder, tmp_path, capsys):
     assert call(*arguments, "--overwrite") == 0
 
 
+@pytest.mark.processes
 def test_the_table_may_come_by_a_pipe(folder, tmp_path):
     out = tmp_path / "m.hetcal"
     arguments = ["fit", "-", *ROLES, "--method", "temperature", "-o", str(out), "--json"]

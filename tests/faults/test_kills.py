@@ -29,12 +29,6 @@ CASES = {
     *((name, INT, "first bytes") for name in COMMANDS),
     ("paper-export", KILL, "first bytes"),
 }
-EVERYDAY = {
-    ("fit", KILL, "before the name"),
-    ("monitor", KILL, "first bytes"),
-    ("apply-csv", TERM, "before the name"),
-    ("compare-csv", INT, "first bytes"),
-}
 
 
 def wait_for(path: Path, process) -> None:
@@ -55,13 +49,8 @@ def content(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-@pytest.mark.parametrize(
-    ("name", "sign", "moment"),
-    [
-        pytest.param(*case, marks=() if case in EVERYDAY else pytest.mark.processes)
-        for case in sorted(CASES)
-    ],
-)
+@pytest.mark.processes
+@pytest.mark.parametrize(("name", "sign", "moment"), sorted(CASES))
 def test_nothing_half_written(name, sign, moment, made, tmp_path, started):
     out = tmp_path / "out"
     out.mkdir()

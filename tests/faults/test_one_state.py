@@ -6,6 +6,7 @@ import copy
 import inspect
 
 import pytest
+from tests.calibration.kinds import alike
 from tests.faults.estimators import CASES, PARTS, SIMILARITIES, SLOW, extended, same
 from tests.faults.moments import LAST, StoppedError, at_moments, count_moments, spread
 
@@ -16,7 +17,7 @@ from hetcal.similarity import ForestProximity
 PACKAGES = ("hetcal.calibration", "hetcal.similarity", "hetcal.heterogeneity")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-every_estimator = pytest.mark.parametrize("name", list(CASES))
+every_estimator = pytest.mark.parametrize("name", list(map(alike, CASES)))
 
 
 @every_estimator
@@ -51,7 +52,7 @@ def answer_with_a_fit_at(moment, case, ask):
     )
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in SLOW])
+@pytest.mark.parametrize("name", [alike(name) for name in CASES if name not in SLOW])
 def test_a_fit_in_the_middle_of_a_prediction(name, answers):
     case, (old, new) = CASES[name], answers(name)
     fitted = case.make()

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from tests.calibration.kinds import alike
 from tests.faults.estimators import CASES, PARTS, SIMILARITIES, SLOW, extended, same
 from tests.patience import PATIENCE
 
@@ -292,7 +293,7 @@ def test_an_extend_of_a_monitor_that_fails_leaves_its_calibrator_too(data, watch
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", list(map(alike, CASES)))
 def test_predictions_beside_fits(name, answers, eager, filters):
     case = CASES[name]
     shared = case.make()

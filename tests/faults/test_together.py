@@ -20,6 +20,7 @@ from hetcal.persistence.locks import locked
 N_PROCESSES, N_UPDATES, N_ROWS = 3, 3, 60
 
 
+@pytest.mark.processes
 def test_no_update_of_a_history_is_lost(made, tmp_path, started):
     history = tmp_path / "watch.hetcal"
     given = (str(made / "swc.hetcal"), str(made / "new.csv"), str(history), N_UPDATES)
@@ -38,6 +39,7 @@ def test_no_update_of_a_history_is_lost(made, tmp_path, started):
     assert litter(tmp_path) == []
 
 
+@pytest.mark.processes
 def test_a_killed_holder_of_the_lock_keeps_nobody_out(tmp_path, started):
     path, flag = tmp_path / "watch.hetcal", tmp_path / "now"
     holder = started(processes.hold, str(path), str(flag))
@@ -67,6 +69,7 @@ def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
         pass
 
 
+@pytest.mark.processes
 def test_the_command_says_that_it_had_to_wait(made, tmp_path, started, capsys):
     path, flag = tmp_path / "watch.hetcal", tmp_path / "now"
     holder = started(processes.hold, str(path), str(flag))
@@ -95,6 +98,7 @@ def test_the_same_output_is_that_of_one_of_them(name, made, tmp_path, started):
     assert litter(tmp_path) == []
 
 
+@pytest.mark.processes
 def test_without_overwrite_the_first_one_wins(made, tmp_path, started):
     arguments, file = commands(made, tmp_path)["apply-csv"]
     given = [str(a) for a in arguments if a != "--overwrite"]

@@ -196,6 +196,7 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(calibrators, tmp_path):
     hetcal.load(tmp_path / "copy.hetcal")
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("what", ["rows", "facts"])
 def test_standard_output_that_is_full(what, made):

@@ -46,7 +46,10 @@ def cluster():
         yield client
 
 
-@pytest.fixture(params=["loky", "threading", pytest.param("dask", marks=pytest.mark.processes)])
+PROCESSES = [pytest.param(name, marks=pytest.mark.processes) for name in ("loky", "dask")]
+
+
+@pytest.fixture(params=["threading", *PROCESSES])
 def backend(request):
     """Return a context in which joblib's work goes to other workers, and whether by processes."""
     if request.param == "dask":

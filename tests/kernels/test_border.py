@@ -677,6 +677,7 @@ SCARCE = """
 """
 
 
+@pytest.mark.processes
 @needs_core
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
 def test_without_a_thread_to_be_had():

@@ -29,6 +29,7 @@ def files(folder):
     return {path: path.stat().st_mtime_ns for path in folder.glob("trials/*/[!.]*.json")}
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 def test_killed_and_started_again_it_gives_the_same_figures(tmp_path, capsys, started):
     wanted = ("--trials", "2", "--classifiers", "DT,NB", "--methods", "Uncal.,Platt,Iso Reg,SBA-10")
@@ -51,6 +52,7 @@ def test_killed_and_started_again_it_gives_the_same_figures(tmp_path, capsys, st
     assert not tables[0].duplicated(["classifier", "seed", "method"]).any()
 
 
+@pytest.mark.processes
 def test_two_at_the_same_time_share_a_store(tmp_path, started):
     wanted = ("--trials", "2", "--classifiers", "NB", "--methods", "Uncal.,Platt,Iso Reg,SBA-10")
     command = ["paper", *CELLS, *wanted, "--results", str(tmp_path)]

@@ -640,6 +640,7 @@ def test_histories_that_nobody_has_lived_through(attack, monitored, tmp_path):
         hetcal.load(path)
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="limits memory as Unix does")
 def test_mutations_are_refused_or_work(monitored, tmp_path):
     """The everyday part of ``benchmarks/fuzz_load.py --mutations 20000``."""

@@ -91,7 +91,7 @@ np.savez(folder / "said.npz", **{
 """
 
 
-@pytest.mark.parametrize("core", ["native", "pure"])
+@pytest.mark.parametrize("core", ["native", pytest.param("pure", marks=pytest.mark.processes)])
 def test_predictions_in_another_process(core, calibrators, data, tmp_path):
     if core == "native" and core_name() == "pure":
         pytest.skip("the compiled core is not there, or switched off")

@@ -171,6 +171,7 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path, name):
         read_table(tmp_path / name)
 
 
+@pytest.mark.processes
 def test_without_pyarrow_csv_works_and_the_rest_says_what_to_install(tmp_path):
     code = """
 import sys
@@ -258,6 +259,7 @@ def test_leftovers_of_a_long_name_are_removed(tmp_path):
     assert other.exists()
 
 
+@pytest.mark.processes
 def test_a_killed_process_leaves_the_old_file(tmp_path):
     path = tmp_path / "out.csv"
     path.write_text("old")
