@@ -1524,6 +1524,58 @@ _OPTIONS = [
     ),
 ]
 
+_ERRORS = [
+    _bug(
+        "errors: groups without weight count",
+        "covariance",
+        "np.unique(units[share > 0]).size",
+        "np.unique(units).size",
+        "test_rows_without_weight_and_groups_of_them_say_nothing",
+    ),
+    _bug(
+        "errors: rows without weight stay in the degrees of freedom",
+        "error_of_mean",
+        "losses, share = losses[kept], share[kept]",
+        "kept = slice(None)",
+        "test_rows_without_weight_and_groups_of_them_say_nothing",
+    ),
+    _bug(
+        "errors: skewness without its factor",
+        "_interval",
+        "skewness *= (2 * quantile**2 + 1) / (3 * quantile**2)",
+        "pass",
+        "test_the_ends_are_where_the_variance_has_grown_with_the_mean",
+    ),
+    _bug(
+        "errors: items whose groups cancel are worth more than items",
+        "effective_items",
+        "** 2, 1, n_items / n_units)",
+        "** 2, 0, n_items / n_units)",
+        "test_groups_whose_items_cancel_are_worth_no_more_than_their_items",
+    ),
+    _bug(
+        "errors: an unknown error of groups",
+        "effective_items",
+        "not (alone > 0 and together > 0)",
+        "not alone > 0",
+        "test_groups_whose_items_cancel_are_worth_no_more_than_their_items",
+    ),
+    _bug(
+        "errors: the best is not its own equal without an error",
+        "within_one_se",
+        "np.nan_to_num(np.asarray(standard_errors, dtype=np.float64))",
+        "np.asarray(standard_errors, dtype=np.float64)",
+        "test_the_best_is_among_the_best_whatever_its_error",
+    ),
+    _bug(
+        "errors: weights of experts start equal",
+        "learned_weights",
+        "start=start",
+        "start=None",
+        "test_experts_that_say_the_same_keep_the_weights_they_start_with",
+    ),
+]
+
 MUTATIONS = [
     *_GROUPS,
     *_LEAKS,
@@ -1540,4 +1592,5 @@ MUTATIONS = [
     *_DEPLOYED,
     *_DIAGNOSIS,
     *_OPTIONS,
+    *_ERRORS,
 ]

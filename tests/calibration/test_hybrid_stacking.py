@@ -39,6 +39,13 @@ def sure(codes, confidence, n_classes=2):
     return np.where(np.eye(n_classes)[codes] > 0, confidence, rest)
 
 
+def test_experts_that_say_the_same_keep_the_weights_they_start_with():
+    codes = np.arange(60) % 2
+    said = np.tile(sure(codes, 0.7), (5, 1, 1))
+    w = learned_weights(said, np.eye(2)[codes], np.ones(60))
+    np.testing.assert_allclose(w, [1 / 3, *[1 / 6] * 4], atol=1e-3)
+
+
 def test_convex_weights_beat_a_grid():
     rng = np.random.default_rng(0)
     truth = np.eye(3)[rng.integers(0, 3, 200)]

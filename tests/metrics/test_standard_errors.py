@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import skew
 from scipy.stats import t as student
 
-from hetcal.metrics.standard_errors import interval_of_mean, mean_and_error
+from hetcal.metrics.standard_errors import (
+    effective_items,
+    error_of_mean,
+    interval_of_mean,
+    mean_and_error,
+    within_one_se,
+)
 
 
 def wilson(share, n):
@@ -82,6 +89,32 @@ def test_rows_without_weight_and_groups_of_them_say_nothing():
     weight = np.r_[np.ones(25), np.zeros(5)]
     found = interval_of_mean(losses, weight, units)
     np.testing.assert_allclose(found, interval_of_mean(losses[:25], units=units[:25]))
+    for given in (units, None):
+        kept = None if given is None else given[:25]
+        error = mean_and_error(losses, weight, given)[1]
+        assert error == pytest.approx(mean_and_error(losses[:25], units=kept)[1])
+        of_mean = error_of_mean(losses, weight, given)
+        np.testing.assert_allclose(of_mean, error_of_mean(losses[:25], units=kept))
+
+
+def test_the_ends_are_where_the_variance_has_grown_with_the_mean():
+    losses = np.random.default_rng(5).exponential(size=40)
+    n, t = len(losses), student.ppf(0.975, 39)
+    error, skewness = losses.std(ddof=1) / np.sqrt(n), skew(losses) / np.sqrt(n)
+    # z² = t² (1 + c γ z), with the c that makes the ends Hall's
+    z = np.roots([1, -(2 * t**2 + 1) / 3 * skewness, -(t**2)])
+    expected = losses.mean() + np.sort(z) * error
+    np.testing.assert_allclose(interval_of_mean(losses), expected)
+
+
+def test_groups_whose_items_cancel_are_worth_no_more_than_their_items():
+    losses = np.tile([0.0, 1.0], 20) + 0.01 * np.arange(40)
+    assert effective_items(losses, None, np.arange(40) // 2) == pytest.approx(40)
+    assert effective_items(losses, None, np.zeros(40, dtype=int)) == pytest.approx(1)
+
+
+def test_the_best_is_among_the_best_whatever_its_error():
+    assert within_one_se([0.2, 0.3], [np.nan, 0.01]).tolist() == [True, False]
 
 
 def test_equal_losses_and_single_units():
