@@ -1574,6 +1574,27 @@ _ERRORS = [
         "start=None",
         "test_experts_that_say_the_same_keep_the_weights_they_start_with",
     ),
+    _bug(
+        "errors: a loss in Brier score is evidence for a change",
+        "_brier_evidence",
+        "np.sign(mean) * min(",
+        "min(",
+        "test_a_loss_in_brier_score_is_evidence_against_a_change",
+    ),
+    _bug(
+        "errors: rows without weight show events",
+        "find_dependence",
+        "items.take(kept) if len(kept) < items.n_items else items",
+        "items",
+        "test_rows_without_weight_say_nothing_of_events",
+    ),
+    _bug(
+        "errors: missing values reach the smooth function",
+        "_smooth",
+        "np.where(known, Z, 0.0).clip(-_FAR, _FAR)",
+        "Z.clip(-_FAR, _FAR)",
+        "test_missing_values_beside_a_feature_that_numbers_events",
+    ),
 ]
 
 MUTATIONS = [

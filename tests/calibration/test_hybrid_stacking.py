@@ -15,7 +15,7 @@ from hetcal.calibration.hybrid.stacking import (
     learned_weights,
     reliance,
 )
-from hetcal.calibration.hybrid.trust import likelihood_gain, trust
+from hetcal.calibration.hybrid.trust import _brier_evidence, likelihood_gain, trust
 from hetcal.data import CalibrationSet, Folds
 
 FOLDS = 5
@@ -44,6 +44,15 @@ def test_experts_that_say_the_same_keep_the_weights_they_start_with():
     said = np.tile(sure(codes, 0.7), (5, 1, 1))
     w = learned_weights(said, np.eye(2)[codes], np.ones(60))
     np.testing.assert_allclose(w, [1 / 3, *[1 / 6] * 4], atol=1e-3)
+
+
+def test_a_loss_in_brier_score_is_evidence_against_a_change():
+    codes = (np.arange(80) % 10 > 0).astype(int)  # nine of ten are of class 1
+    better, worse = (
+        _brier_evidence(sure(np.full(80, favoured), 0.8), items_of(codes)) for favoured in (1, 0)
+    )
+    assert better > 1
+    assert worse < -1
 
 
 def test_convex_weights_beat_a_grid():

@@ -69,6 +69,26 @@ def test_a_feature_that_numbers_events_is_named():
     assert find_dependence(items_of(table, ["event", "strength", "other"])).columns == ("event",)
 
 
+def test_missing_values_beside_a_feature_that_numbers_events():
+    table = panel(1, order="none")
+    table.loc[::7, "other"] = np.nan
+    items = items_of(table, ["event", "strength", "other"])
+    assert find_dependence(items).columns == ("event",)
+
+
+def test_rows_without_weight_say_nothing_of_events():
+    table = panel(0, order="none")
+    names, others = ["strength", "other"], {"event": table["event"]}
+    weight = (table["event"] < 40).astype(float)
+    items = CalibrationSet.check(
+        table[names], table["y"], y_proba=table["p"], sample_weight=weight, caller="test"
+    )
+    kept = table[weight > 0]
+    alone = find_dependence(items_of(kept, names), {"event": kept["event"]})
+    assert find_dependence(items, others) == alone
+    assert alone.n_clusters == 40
+
+
 def test_two_columns_that_number_events_together_are_named():
     table = panel(2, n_events=63, order="none")
     table["region"], table["office"] = table["event"] // 3 % 21, table["event"] % 3
