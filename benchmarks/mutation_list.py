@@ -1595,6 +1595,13 @@ _ERRORS = [
         "Z.clip(-_FAR, _FAR)",
         "test_missing_values_beside_a_feature_that_numbers_events",
     ),
+    _bug(
+        "errors: a class that a fold lacks keeps its probability",
+        "_smooth",
+        "predictions[test] = 0.0",
+        "pass",
+        "test_the_smooth_function_says_probabilities_where_a_fold_lacks_a_class",
+    ),
 ]
 
 MUTATIONS = [

@@ -14,7 +14,13 @@ from hetcal.cli._app import app
 from hetcal.data import CalibrationSet
 from hetcal.datasets import list_problems, make_problem
 from hetcal.diagnosis.checks import check_dependence
-from hetcal.diagnosis.dependence import Cluster, Dependence, _agreement, find_dependence
+from hetcal.diagnosis.dependence import (
+    Cluster,
+    Dependence,
+    _agreement,
+    _Forests,
+    find_dependence,
+)
 
 DATA = os.environ.get("HETCAL_DATA")
 
@@ -87,6 +93,16 @@ def test_rows_without_weight_say_nothing_of_events():
     alone = find_dependence(items_of(kept, names), {"event": kept["event"]})
     assert find_dependence(items, others) == alone
     assert alone.n_clusters == 40
+
+
+def test_the_smooth_function_says_probabilities_where_a_fold_lacks_a_class():
+    events = np.arange(60) // 3
+    y = np.where(events == 7, 2, events % 2)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    P = np.full((60, 3), 1 / 3)
+    items = CalibrationSet.check(X, y, y_proba=P, caller="test")
+    said = _Forests(items, 0, 1)._smooth(events)
+    np.testing.assert_allclose(said.sum(axis=1), 1)
 
 
 def test_two_columns_that_number_events_together_are_named():
