@@ -1593,7 +1593,7 @@ _ERRORS = [
         "_smooth",
         "np.where(known, Z, 0.0).clip(-_FAR, _FAR)",
         "Z.clip(-_FAR, _FAR)",
-        "test_missing_values_beside_a_feature_that_numbers_events",
+        "test_the_smooth_function_reads_a_column_with_missing_values",
     ),
     _bug(
         "errors: a class that a fold lacks keeps its probability",

@@ -75,11 +75,14 @@ def test_a_feature_that_numbers_events_is_named():
     assert find_dependence(items_of(table, ["event", "strength", "other"])).columns == ("event",)
 
 
-def test_missing_values_beside_a_feature_that_numbers_events():
-    table = panel(1, order="none")
-    table.loc[::7, "other"] = np.nan
-    items = items_of(table, ["event", "strength", "other"])
-    assert find_dependence(items).columns == ("event",)
+def test_the_smooth_function_reads_a_column_with_missing_values():
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    y = (X[:, 0] > 0).astype(int)
+    X[::10, 0] = np.nan
+    items = CalibrationSet.check(X, y, y_proba=np.full(120, 0.5), caller="test")
+    said = _Forests(items, 0, 1)._smooth(np.arange(120) // 3)[:, 1]
+    known = np.isfinite(X[:, 0])
+    assert np.mean((said > 0.5)[known] == y[known]) > 0.9
 
 
 def test_rows_without_weight_say_nothing_of_events():
