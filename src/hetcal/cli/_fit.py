@@ -287,6 +287,11 @@ class _Fitted:
             return (
                 "No clear gain: these items do not show that the calibrated probabilities are "
                 "better than the model's own."
+                + (
+                    " Whether methods that look at the features would be: hetcal diagnose."
+                    if self.record["method"] not in _LOCAL
+                    else ""
+                )
             )
         return None
 
