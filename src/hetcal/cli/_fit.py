@@ -288,7 +288,7 @@ class _Fitted:
                 "No clear gain: these items do not show that the calibrated probabilities are "
                 "better than the model's own."
                 + (
-                    " Whether methods that look at the features would be: hetcal diagnose."
+                    " hetcal diagnose says whether a method that looks at the features does better."
                     if self.record["method"] not in _LOCAL
                     else ""
                 )

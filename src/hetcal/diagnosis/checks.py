@@ -227,10 +227,12 @@ def check_dependence(found: Dependence | None, *, grouped: bool = False) -> Advi
     else:
         remedy = (
             "Pass groups= with a column that says which rows are of one event or person (in a "
-            "command: --groups COLUMN; one value per row if no two belong together)"
+            "command: --groups COLUMN; "
         )
-    if found.near_copies:
-        remedy += f" (where there is none, groups={MAKESHIFT}(X))"
+        if found.near_copies:
+            remedy += f"where there is none, groups={MAKESHIFT}(X))"
+        else:
+            remedy += "one value per row if no two belong together)"
     return AdviceWarning(
         "dependent-rows",
         f"{what_was_seen(found)} {remedy} and ask again; until then nothing is recommended.",
