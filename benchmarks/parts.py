@@ -37,6 +37,8 @@ class Part:
         The file of results that it writes, relative to the repository; empty where it only prints.
     in_full : bool
         Whether ``python -m benchmarks full`` runs it; not where it needs another version of hetcal.
+    asks : str
+        What it asks, where its script asks several things; else the first line of the docstring.
     """
 
     topic: str
@@ -46,6 +48,7 @@ class Part:
     needs: str = ""
     stores: str = ""
     in_full: bool = True
+    asks: str = ""
 
     @property
     def script(self) -> Path:
@@ -59,16 +62,46 @@ class Part:
 
     @property
     def question(self) -> str:
-        """What the script asks, from its docstring."""
+        """What is asked."""
+        if self.asks:
+            return self.asks
         text = ast.get_docstring(ast.parse(self.script.read_text(encoding="utf-8")))
         return (text or "").splitlines()[0]
 
 
 PARTS = (
-    Part("repair", "paper", "hybrid paper --results experiments/results", 600, "data peers"),
-    Part("repair", "sizes", "hybrid sizes --results experiments/results", 30, "data peers"),
-    Part("repair", "networks", "hybrid cifar --results experiments/results", 20, "data"),
-    Part("repair", "black-boxes", "hybrid tables --results experiments/results", 30, "data peers"),
+    Part(
+        "repair",
+        "paper",
+        "hybrid paper --results experiments/results",
+        600,
+        "data peers",
+        asks="The hybrid, the paper's eight methods, retrained models and MCGrad, paper's sizes.",
+    ),
+    Part(
+        "repair",
+        "sizes",
+        "hybrid sizes --results experiments/results",
+        30,
+        "data peers",
+        asks="The same with 50, 200 and 1000 calibration items.",
+    ),
+    Part(
+        "repair",
+        "networks",
+        "hybrid cifar --results experiments/results",
+        20,
+        "data",
+        asks="The same on three networks and their latent features.",
+    ),
+    Part(
+        "repair",
+        "black-boxes",
+        "hybrid tables --results experiments/results",
+        30,
+        "data peers",
+        asks="The same on adult, bank-marketing and credit-default.",
+    ),
     Part(
         *("repair", "tables", "repair_tables", 40, "data peers"),
         stores="benchmarks/results/repair_tables.csv",
@@ -76,31 +109,72 @@ PARTS = (
     Part("repair", "worst-group", "worst_group", 3, "data"),
     Part("repair", "development", "hybrid_development", 30, "data"),
     Part("repair", "wide", "wide_boosting --hybrid", 10, "data"),
-    Part("maps", "peers", "global_calibrators --trials 2", 60, "data peers"),
-    Part("maps", "perfect", "global_calibrators --part perfect", 10),
-    Part("maps", "cost", "global_calibrators --part cost", 0.2),
+    Part(
+        "maps",
+        "peers",
+        "global_calibrators --trials 2",
+        60,
+        "data peers",
+        asks="Global maps beside those of other packages.",
+    ),
+    Part(
+        "maps",
+        "perfect",
+        "global_calibrators --part perfect",
+        10,
+        asks="What the global map costs where the probabilities are right already.",
+    ),
+    Part(
+        "maps",
+        "cost",
+        "global_calibrators --part cost",
+        0.2,
+        asks="Seconds that each global map takes.",
+    ),
     Part(
         *("diagnosis", "size", "heterogeneity_test size --n 100 300 1000 3000", 120),
         stores="benchmarks/results/heterogeneity_confirm.csv",
+        asks="How often the test of hidden heterogeneity rejects where nothing is hidden.",
     ),
     Part(
         *("diagnosis", "power", "heterogeneity_test power", 120),
         stores="benchmarks/results/heterogeneity_confirm.csv",
+        asks="How often it rejects where something is.",
     ),
-    Part("diagnosis", "bound", "heterogeneity_test bound --n 2000 10000", 240),
+    Part(
+        "diagnosis",
+        "bound",
+        "heterogeneity_test bound --n 2000 10000",
+        240,
+        asks="How often its lower bound covers the truth, and how near it comes.",
+    ),
     Part(
         *("diagnosis", "rivals", "heterogeneity_test power --test new likelihood-ratio boosting"),
         *(240, ""),
         stores="benchmarks/results/heterogeneity_confirm.csv",
+        asks="The same power for a likelihood ratio and for boosted residuals.",
     ),
     Part(
         *("diagnosis", "peers", f"heterogeneity_test peers --peers-python {sys.executable}"),
         *(240, "peers"),
         stores="benchmarks/results/heterogeneity_confirm.csv",
+        asks="Size, power and time of other packages beside it.",
     ),
     Part("diagnosis", "calibration-tests", "calibration_tests", 20),
-    Part("diagnosis", "dependence", "dependence", 10),
-    Part("diagnosis", "near-copies", "dependence copies --first-seed 1000", 4),
+    Part(
+        "diagnosis",
+        "dependence",
+        "dependence",
+        10,
+        asks="How often rows are said to belong together: independent rows, and events.",
+    ),
+    Part(
+        "diagnosis",
+        "near-copies",
+        "dependence copies --first-seed 1000",
+        4,
+        asks="The same for rows of one event that differ a little, in any order.",
+    ),
     Part("diagnosis", "advice", "advice --output benchmarks/results/logs/advice.csv --draws 1", 60),
     Part("diagnosis", "picture", "heterogeneity_picture docs/_static/tree_black_box.png", 2),
     Part("forecasts", "advice", "advice_tables", 15, "data"),
@@ -128,7 +202,13 @@ PARTS = (
     Part("cost", "embeddings", "embeddings", 15),
     Part("cost", "growth", "growth", 10, "peers", stores="benchmarks/results/growth.csv"),
     Part("cost", "fit", "fit_speed", 1),
-    Part("cost", "fit-large", "fit_speed --large --wide", 3),
+    Part(
+        "cost",
+        "fit-large",
+        "fit_speed --large --wide",
+        3,
+        asks="The same with many rows, and with many columns.",
+    ),
     Part("cost", "commands", "command_speed --large", 5),
     Part("cost", "hybrid", "hybrid_cost", 1),
     Part("cost", "apply", "apply_rows", 3),

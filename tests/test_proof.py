@@ -170,6 +170,10 @@ def test_every_script_is_a_part_and_has_a_row_in_the_documentation():
     assert [name for name in sorted(SCRIPTS - HELPERS) if f"`{name}`" not in listed] == []
 
 
+def test_parts_ask_questions_of_their_own():
+    assert len({part.question for part in PARTS}) == len(PARTS)
+
+
 def test_parts_have_names_of_their_own():
     names = [(part.topic, part.name) for part in PARTS]
     assert len(set(names)) == len(names)

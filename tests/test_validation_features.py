@@ -332,12 +332,13 @@ def test_infinity(X):
     ("X", "message"),
     [
         (np.zeros(3), "Expected 2D array.*Reshape"),
+        (np.zeros((3, 2, 2)), r"Expected 2D array.*reshape\(len\(X\), -1\)"),
         (np.zeros((0, 2)), r"0 sample\(s\).*at least one row"),
         (np.zeros((2, 0)), r"0 feature\(s\).*at least one feature"),
         (pd.DataFrame({"a": []}), r"0 sample\(s\).*at least one row"),
         (np.zeros((2, 2), dtype=complex), "Complex data not supported"),
     ],
-    ids=["1d", "no rows", "no columns", "empty table", "complex"],
+    ids=["1d", "3d", "no rows", "no columns", "empty table", "complex"],
 )
 def test_shapes(X, message):
     with pytest.raises(ValueError, match=message):

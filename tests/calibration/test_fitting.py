@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from hetcal import (
     HybridCalibrator,
@@ -181,6 +181,11 @@ def test_a_calibrator_of_ones_own_works_in_the_wrapper_and_in_the_hybrid():
 def test_names_of_other_libraries_are_understood(theirs, ours):
     with pytest.raises(ValueError, match=f"Did you mean {ours!r}"):
         get_calibrator(theirs)
+
+
+def test_a_regressor_is_refused_by_name():
+    with pytest.raises(TypeError, match="Ridge is a regressor.*classifier"):
+        LocallyCalibratedClassifier(Ridge(), "platt").fit(np.eye(6), list("ababab"))
 
 
 def test_prefit_is_called_frozen():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -20,7 +21,7 @@ def test_python_on_standard_output(call, folder, capfdbinary):
 def test_sql_reads_the_column_of_the_second_class(call, folder, tmp_path, loans):
     out = tmp_path / "q.sql"
     assert call("export", folder / "global.hetcal", "--format", "sql", "-o", out) == 0
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         loans.to_sql("loans", database)
         found = [row[0] for row in database.execute(f"SELECT {out.read_text()} FROM loans")]
     P = loans[["p_paid back", "p_default"]].to_numpy()

@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +192,16 @@ def test_advice_on_dependent_rows_recommends_nothing_and_names_the_column():
         table[["strength", "other"]], table["y"], y_proba=table["p"], groups=table["event"]
     )
     assert "dependent-rows" not in {w.code for w in grouped.warnings}
+
+
+def test_the_order_of_rows_alone_does_not_void_advice_where_groups_are_given():
+    by_order = Dependence((), 120, 0.032, 0.024, 3.3, 0.03, 2.0, by_gain=True)
+    assert check_dependence(by_order).voids
+    assert "--groups COLUMN; one value per row" in check_dependence(by_order).text
+    assert not check_dependence(by_order, grouped=True).voids
+    by_column = replace(by_order, columns=("race",))
+    assert check_dependence(by_column, grouped=True).voids
+    assert check_dependence(replace(by_order, near_copies=True), grouped=True).voids
 
 
 @pytest.mark.skipif(not DATA, reason="HETCAL_DATA does not name a data folder")

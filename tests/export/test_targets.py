@@ -6,6 +6,7 @@ import json
 import math
 import runpy
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def run_onnx(model, output, kind):
 
 def run_sqlite(expression, values, name="p"):
     quoted = name.replace('"', '""')
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         try:
             database.execute("SELECT LN(2e0), EXP(1e0)")
         except sqlite3.OperationalError:

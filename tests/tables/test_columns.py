@@ -189,6 +189,26 @@ def test_zero_and_one_speak_for_themselves_with_a_word():
     assert "score is read as the probability of '1' (--positive)." in labelled.notes
 
 
+@pytest.mark.parametrize("positive", ["1.0", "1", "True"])
+def test_a_positive_label_may_be_spelled_as_the_table_does(positive):
+    table = loans(classes=("0", "1"))
+    table["outcome"] = table["outcome"].astype(float)
+    assert read(table, proba="p_1", positive=positive, drop="p_0").classes.tolist() == [0, 1]
+
+
+def test_log_odds_that_look_like_probabilities_are_questioned():
+    table = loans().rename(columns={"p_yes": "score"})
+    given = {"proba": None, "logits": "score", "positive": "yes", "drop": "p_no"}
+    assert any("is between 0 and 1 in every row" in note for note in read(table, **given).notes)
+    table["score"] = np.log(table["score"] / (1 - table["score"]))
+    assert not any("between 0 and 1" in note for note in read(table, **given).notes)
+
+
+def test_a_mistyped_feature_is_refused_where_features_are_not_used_too():
+    with pytest.raises(InputError, match="There is no column 'incme'.*'income'"):
+        read(loans(), features="incme", use_features=False)
+
+
 def test_logits():
     table = loans()
     for name in ("no", "yes"):
@@ -407,6 +427,9 @@ def test_later_tables_that_do_not_fit():
     roles = read(table).roles
     with pytest.raises(InputError, match="lacks the column 'income'.*Did you mean 'incone'"):
         roles.items(table.rename(columns={"income": "incone"}))
+    # A column that is needed itself is no candidate, however near its name.
+    with pytest.raises(InputError, match=r"lacks the column 'p_no'.*fitted with\. The table has"):
+        roles.items(table.drop(columns="p_no"))
     strange = table.assign(region="west")
     assert roles.items(strange).unknown_category.all()
     strange.loc[2, "p_no"] = np.nan

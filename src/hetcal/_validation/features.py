@@ -453,6 +453,11 @@ def rows_and_columns(X: Any) -> NDArray:
             "(sklearn.feature_extraction.text.TfidfVectorizer) and TruncatedSVD(50), fitted once "
             "and used for new items too."
         )
+    if array.ndim > 2:
+        raise ValueError(
+            f"Expected 2D array for X, got an array of shape {array.shape}. For one row per item "
+            "with all its numbers side by side, pass X.reshape(len(X), -1)."
+        )
     if array.ndim != 2:
         raise ValueError(
             f"Expected 2D array for X, got an array of shape {array.shape}. Reshape your data with "

@@ -65,6 +65,7 @@ from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.calibration.registry import get_calibrator, preserving
 from hetcal.calibration.wrapper_checks import (
     as_input,
+    refuse_regressor,
     refuse_unknown_labels,
     warn_of_refit,
     with_hints,
@@ -350,6 +351,7 @@ class LocallyCalibratedClassifier(
                 "instead: LocallyCalibratedClassifier(FrozenEstimator(model)), from sklearn.frozen."
             )
         given = self._make_estimator()
+        refuse_regressor(given)
         estimator = clone(given)
         if isinstance(estimator, FrozenEstimator | PrecomputedProba):
             if fit_params:

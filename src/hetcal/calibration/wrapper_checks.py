@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -49,6 +50,15 @@ def with_hints(init: Callable[..., None]) -> Callable[..., None]:
         init(self, *args, **named)
 
     return hinting
+
+
+def refuse_regressor(estimator: Any) -> None:
+    """Raise for what predicts numbers, before its own error about labels that are none."""
+    if is_regressor(estimator):
+        raise TypeError(
+            f"{type(estimator).__name__} is a regressor; LocallyCalibratedClassifier calibrates "
+            "the probabilities of a classifier. Pass one."
+        )
 
 
 def refuse_unknown_labels(seen: NDArray, classes: NDArray) -> None:

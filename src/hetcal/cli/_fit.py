@@ -287,6 +287,11 @@ class _Fitted:
             return (
                 "No clear gain: these items do not show that the calibrated probabilities are "
                 "better than the model's own."
+                + (
+                    " hetcal diagnose says whether a method that looks at the features does better."
+                    if self.record["method"] not in _LOCAL
+                    else ""
+                )
             )
         return None
 

@@ -346,7 +346,7 @@ def _warnings(
 ) -> tuple[AdviceWarning, ...]:
     found = [
         # First: the others count rows as independent.
-        checks.check_dependence(evidence.dependence),
+        checks.check_dependence(evidence.dependence, grouped=items.groups is not None),
         checks.check_column_order(items, still_needed=still_needed),
         checks.check_unseen_classes(items, shift),
         checks.check_repeated_rows(items),

@@ -206,17 +206,33 @@ def what_was_seen(found: Dependence) -> str:
     return f"{who} seem to belong together: {seen}."
 
 
-def check_dependence(found: Dependence | None) -> AdviceWarning | None:
-    """Warn when rows belong together although ``groups`` does not say so."""
+def check_dependence(found: Dependence | None, *, grouped: bool = False) -> AdviceWarning | None:
+    """Warn when rows belong together although ``groups`` does not say so.
+
+    Groups that are given are what the user knows. A column or near-copies can show that they do not
+    say all; the order of the rows alone is too weak a sign to withhold the advice, and leaves
+    nothing to pass.
+    """
     if found is None:
         return None
+    if grouped and not found.columns and not found.near_copies:
+        return AdviceWarning(
+            "dependent-rows",
+            f"{what_was_seen(found)} If groups says all of that, this may be chance; else pass "
+            "groups= with the column that does and ask again.",
+        )
     if found.columns:
         names = " and ".join(repr(name) for name in found.columns)
         remedy = f"Pass groups= with {names} (in a command: --groups {','.join(found.columns)})"
     else:
-        remedy = "Pass groups= with a column that says which rows are of one event or person"
-    if found.near_copies:
-        remedy += f" (where there is none, groups={MAKESHIFT}(X))"
+        remedy = (
+            "Pass groups= with a column that says which rows are of one event or person (in a "
+            "command: --groups COLUMN; "
+        )
+        if found.near_copies:
+            remedy += f"where there is none, groups={MAKESHIFT}(X))"
+        else:
+            remedy += "one value per row if no two belong together)"
     return AdviceWarning(
         "dependent-rows",
         f"{what_was_seen(found)} {remedy} and ask again; until then nothing is recommended.",

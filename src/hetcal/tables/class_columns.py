@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from hetcal._exceptions import InputError
-from hetcal._validation.spelling import folded, truth_folded
+from hetcal._validation.spelling import folded, spelled_alike, truth_folded
 from hetcal._validation.text import MISSING, as_text, infer_column
 from hetcal.tables.selection import listed
 
@@ -168,7 +168,7 @@ def match_positive(
         notes.append(f"{column} is read as the probability of {positive!r} (--positive).")
     positive = as_text(positive)
     chosen = [label for label in known if label == positive] or [
-        label for label in known if truth_folded(label) == truth_folded(positive)
+        label for label in known if spelled_alike(label) == spelled_alike(positive)
     ]
     if len(chosen) != 1:
         raise InputError(

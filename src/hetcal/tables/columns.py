@@ -54,6 +54,7 @@ from hetcal.tables.output_columns import (
     missing_rows,
     nothing_in,
     read_output,
+    within_unit_interval,
 )
 from hetcal.tables.roles import TableRoles
 from hetcal.tables.selection import listed, one_column, pattern_parts, select_columns
@@ -176,6 +177,11 @@ def read_labelled(
         match, being_right = match_of_labels(texts, two), two is None
         match.notes.extend(strange)
     notes = list(match.notes)
+    if is_logits and len(columns) == 1 and within_unit_interval(given):
+        notes.append(
+            f"{columns[0]} is between 0 and 1 in every row. If it holds probabilities, pass it "
+            "with --proba (proba=): --logits takes log-odds."
+        )
     kept = _kept_rows(texts, match, given, columns, drop_missing=drop_missing, notes=notes)
     whole, frame = frame, frame[kept]
     y, order = _labels(frame[label], [texts[row] for row in kept], match)
@@ -185,6 +191,10 @@ def read_labelled(
     if use_features:
         found = read_features(frame, taken=taken, wanted=features, drop=drop, y=y)
         _refuse_infinite_left_out(whole, kept, found.kinds)
+    else:
+        for role, wanted in {"features": features, "drop": drop}.items():
+            if wanted is not None:
+                select_columns(names, wanted, role)  # a mistyped name is no less an error
     roles = TableRoles(
         label=label,
         output=tuple(columns),

@@ -80,6 +80,12 @@ def read_output(
     return P
 
 
+def within_unit_interval(output: Matrix) -> bool:
+    """Return whether every known value is between 0 and 1, as log-odds hardly ever are."""
+    known = output[~np.isnan(output)]
+    return bool(known.size and (known >= 0).all() and (known <= 1).all())
+
+
 def both_classes(output: Matrix, *, logits: bool) -> Matrix:
     """Return one column per class; a single column speaks of the second."""
     if output.shape[1] > 1:

@@ -278,8 +278,9 @@ class TableRoles:
         wanted = [*self.output, *said, *self.features]
         absent = [name for name in wanted if name not in set(names)]
         if absent:
+            free = [name for name in names if name not in wanted]
             raise InputError(
                 f"The table lacks {'columns' if len(absent) > 1 else 'the column'} "
                 f"{listed(absent, 5)}, which the calibrator was fitted with."
-                f"{did_you_mean(names, absent[0])} The table has {listed(list(names))}."
+                f"{did_you_mean(free, absent[0])} The table has {listed(list(names))}."
             )
