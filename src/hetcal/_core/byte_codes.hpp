@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#if defined(__SSE2__)
+#if defined(__SSE2__) || defined(_M_X64)
 #include <emmintrin.h>
 #endif
 
@@ -52,10 +52,17 @@ inline void transpose_block(const std::uint8_t *const *from, std::uint8_t *to, s
 
 }  // namespace byte_detail
 
+// Comparing codes 64 at a time pays where at least one in so many of them is wanted.
+#if defined(__SSE2__) || defined(_M_X64)
+constexpr std::size_t kWorthComparing = 16;
+#else
+constexpr std::size_t kWorthComparing = 2;
+#endif
+
 // Which of 64 codes differ from one, as bits.
 inline std::uint64_t differing(const std::uint8_t *codes, std::uint8_t one) {
     std::uint64_t equal = 0;
-#if defined(__SSE2__)
+#if defined(__SSE2__) || defined(_M_X64)
     const __m128i wanted = _mm_set1_epi8(static_cast<char>(one));
     for (int i = 0; i < 4; ++i) {
         const __m128i found = _mm_loadu_si128(reinterpret_cast<const __m128i *>(codes) + i);
@@ -63,7 +70,14 @@ inline std::uint64_t differing(const std::uint8_t *codes, std::uint8_t one) {
         equal |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(bits)) << (16 * i);
     }
 #else
-    for (int i = 0; i < 64; ++i) equal |= static_cast<std::uint64_t>(codes[i] == one) << i;
+    constexpr std::uint64_t kOnes = 0x0101010101010101u, kLow = 0x7f * kOnes;
+    for (int i = 0; i < 64; i += 8) {
+        std::uint64_t word = 0;  // a single load, once compiled
+        for (int j = 0; j < 8; ++j) word |= static_cast<std::uint64_t>(codes[i + j]) << (8 * j);
+        word ^= one * kOnes;
+        const std::uint64_t differs = ((((word & kLow) + kLow) | word) >> 7) & kOnes;  // one bit per byte
+        equal |= ((~differs & kOnes) * 0x0102040810204080u >> 56) << i;
+    }
 #endif
     return ~equal;
 }

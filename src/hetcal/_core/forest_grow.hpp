@@ -210,8 +210,7 @@ class TreeGrower {
         choose_frame(start, end);
         start_ = start;
         end_ = end;
-        // Comparing all codes, 64 at a time, pays where the node has enough of them.
-        by_mask_ = bytes_ != nullptr && std::size_t(end - start) * kMaskShare >= n_numbered_;
+        by_mask_ = bytes_ != nullptr && (end - start) * kWorthComparing >= n_numbered_;
         if (by_mask_) {
             mask_.assign((n_numbered_ + 63) / 64, 0);
             for (std::uint32_t p = start; p < end; ++p) mask_[items_[p] / 64] |= std::uint64_t(1) << (items_[p] % 64);
@@ -579,7 +578,6 @@ class TreeGrower {
     std::uint32_t frame_end_ = 0;
 
     // the node
-    static constexpr std::uint32_t kMaskShare = 16;
     std::uint32_t start_ = 0, end_ = 0;
     std::size_t n_numbered_ = 0;  // items are numbered below this
     const std::uint64_t *payload_ = nullptr;
