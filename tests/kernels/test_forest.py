@@ -164,15 +164,21 @@ def test_fit_beyond_sixteen_bits_equals_sklearn():
 
 @needs_core
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_fit_of_many_small_columns_equals_sklearn(n_classes):
+@pytest.mark.parametrize("splitter", ["best", "random"])
+@pytest.mark.parametrize("options", [{}, {"min_samples_leaf": 3}, {"bootstrap": False}])
+def test_fit_of_many_small_columns_equals_sklearn(options, splitter, n_classes):
     rng = np.random.default_rng(3)
     X = rng.integers(0, 5, size=(900, 600)).astype(np.float32)  # codes above a megabyte
+    X[:, 1::3] *= rng.random((900, 200)) < 0.2  # the commonest value is the lowest, or one between
+    X[:, 2::6] -= 2 * (X[:, 2::6] > 2)
     X[:, ::50] = rng.normal(size=(900, 12))
     y = (X[:, 1] + X[:, 50] + X[:, 301] + rng.normal(size=900)).round().astype(int) % n_classes
-    model = RandomForestClassifier(4, random_state=0).fit(X, y)
+    options = {"n_estimators": 4, "random_state": 0, "bootstrap": True} | options
+    model = RandomForestClassifier if splitter == "best" else ExtraTreesClassifier
+    theirs = model(**options).fit(X, y)
     with use_core("native"):
-        ours = fk.fit_forest(X, y, n_classes, n_estimators=4)
-    assert_same_forest(ours, fk.from_sklearn(model))
+        ours = fk.fit_forest(X, y, n_classes, splitter=splitter, **options)
+    assert_same_forest(ours, fk.from_sklearn(theirs))
 
 
 @needs_core

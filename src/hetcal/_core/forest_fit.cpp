@@ -67,10 +67,11 @@ class ForestFitter {
     template <class Code>
     struct Codes {
         explicit Codes(const FloatMatrix &X) : ranked(rank_codes<Code>(X)) {
-            if (sizeof(Code) * ranked.codes.size() > (std::size_t(1) << 20)) bytes = byte_codes(ranked);
+            if (sizeof(Code) * ranked.codes.size() > (std::size_t(1) << 20) && ByteCodes::suit(ranked))
+                bytes = std::make_unique<ByteCodes>(ranked);
         }
         RankCodes<Code> ranked;
-        std::vector<std::uint8_t> bytes;  // empty where the codes fit the cache anyway
+        std::unique_ptr<ByteCodes> bytes;  // null where they would not help
     };
 
     template <class Code>
@@ -80,9 +81,8 @@ class ForestFitter {
         parallel_for(trees.size(), n_workers, [&](std::size_t t, std::size_t worker) {
             auto &grower = growers[worker];
             if (!grower)
-                grower = std::make_unique<TreeGrower<Code>>(
-                    codes.ranked, codes.bytes.empty() ? nullptr : codes.bytes.data(), labels_.data(), n_classes_,
-                    options_);
+                grower = std::make_unique<TreeGrower<Code>>(codes.ranked, codes.bytes.get(), labels_.data(),
+                                                            n_classes_, options_);
             trees[t] = grower->grow(seeds[t], in_bag + (options_.bootstrap ? t * labels_.size() : 0));
         });
     }

@@ -1,16 +1,18 @@
 // Growing one classification tree on rank codes, split for split as scikit-learn grows it.
 //
 // What makes it fast: no sorting of values (codes are ranks already), the commonest value of a feature is left
-// implicit, whole groups of equal values are scored at once, and a cheap score without divisions decides
-// whether scikit-learn's own floating-point expression has to be evaluated.
+// implicit, codes in bytes are compared 64 at a time and copied together for small nodes and all below them, and a
+// score without divisions decides whether scikit-learn's own floating-point expression has to be evaluated.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
 #include "bits.hpp"
+#include "byte_codes.hpp"
 #include "grown_tree.hpp"
 #include "rank_codes.hpp"
 #include "sklearn_random.hpp"
@@ -28,13 +30,12 @@ template <class Code>
 class TreeGrower {
   public:
     // `labels` are class codes below n_classes, one per item.
-    // `bytes` (or null) are the byte_codes of the same data: half the memory to wait for.
-    TreeGrower(const RankCodes<Code> &ranked, const std::uint8_t *bytes, const std::int32_t *labels,
+    // `bytes` (or null) are the same codes, where they fit into bytes.
+    TreeGrower(const RankCodes<Code> &ranked, const ByteCodes *bytes, const std::int32_t *labels,
                std::uint32_t n_classes, const GrowOptions &options)
-        : ranked_(ranked), bytes_(bytes), labels_(labels), n_classes_(n_classes), binary_(n_classes <= 2), options_(options),
-          inverse_(ranked.n_items + 1), counts_(ranked.n_items), total_(n_classes), left_(n_classes),
-          default_(n_classes) {
-        for (std::size_t n = 1; n < inverse_.size(); ++n) inverse_[n] = 1.0 / static_cast<double>(n);
+        : ranked_(ranked), bytes_(bytes), labels_(labels), binary_(n_classes <= 2), options_(options),
+          counts_(ranked.n_items), tree_payload_(ranked.n_items), frame_payload_(kFrame), total_(n_classes),
+          here_(n_classes) {
         std::size_t most_codes = 1;
         for (std::size_t f = 0; f < ranked.n_features; ++f) most_codes = std::max(most_codes, ranked.n_distinct(f));
         histogram_.assign(most_codes, 0);
@@ -67,15 +68,11 @@ class TreeGrower {
             }
             const std::int32_t id = static_cast<std::int32_t>(tree.feature.size());
             if (node.parent >= 0) (node.is_left ? tree.left : tree.right)[node.parent] = id;
-            std::uint32_t middle = node.end;
-            if (split.feature >= 0) {
-                middle = partition(split);
-                if (!improves_enough(split)) split.feature = -1;
-            }
-            if (split.feature < 0) {
+            if (split.feature < 0 || !improves_enough(split)) {
                 tree.add(-2, -2.0, false);
                 continue;
             }
+            const std::uint32_t middle = partition(split);
             tree.add(split.feature, split.threshold, middle - node.start > node.end - middle);
             stack.push_back({middle, node.end, known, id, false});
             stack.push_back({node.start, middle, known, id, true});
@@ -84,21 +81,64 @@ class TreeGrower {
     }
 
   private:
-    // Class weights of a set of items: with two classes packed in one integer (21 bits each for the weight of
-    // class 0, the weight of class 1, and the number of distinct items), so that one addition counts an item.
+    // The weight of an item and its class, in one word. With two classes 21 bits each for the weight of class 0, the
+    // weight of class 1, and the number of items, so that adding words counts items; else the class, then the weight.
     static constexpr int kBits = 21;
     static constexpr std::uint64_t kField = (std::uint64_t(1) << kBits) - 1;
     static constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
     struct Split {
         std::int32_t feature = -1;
-        Code last_left_code = 0;  // items with this code or a smaller one go left
+        Code last_left_code = 0;    // items with this code or a smaller one go left
+        Code first_right_code = 0;  // the smallest code of the others
         double threshold = 0.0;
-        double left_weight = 0.0, left_squares = 0.0;  // total weight; sum over classes of squared weight
+        double left_weight = 0.0, left_squares = 0.0, right_squares = 0.0;  // sums over classes of squared weights
+        double proxy = -std::numeric_limits<double>::infinity();  // what scikit-learn compares
+        double score = -std::numeric_limits<double>::infinity();  // the same, up to a constant and rounding
     };
 
-    struct Entry {
-        std::uint32_t code, position;
+    // What was counted on one side of a split, and what is left on the other.
+    struct TwoClasses {
+        const TreeGrower &grower;
+        std::uint64_t packed = 0;
+
+        explicit TwoClasses(TreeGrower &g) : grower(g) {}
+        void add(std::uint64_t payload) { packed += payload; }
+        static std::int64_t weight_of(std::uint64_t sum) {
+            return static_cast<std::int64_t>((sum & kField) + ((sum >> kBits) & kField));
+        }
+        static std::int64_t squares_of(std::uint64_t sum) {
+            const std::int64_t w0 = static_cast<std::int64_t>(sum & kField);
+            const std::int64_t w1 = static_cast<std::int64_t>((sum >> kBits) & kField);
+            return w0 * w0 + w1 * w1;
+        }
+        std::int64_t weight() const { return weight_of(packed); }
+        std::int64_t squares() const { return squares_of(packed); }
+        std::int64_t other_squares() const { return squares_of(grower.packed_total_ - packed); }
+        std::uint32_t n_items() const { return static_cast<std::uint32_t>(packed >> (2 * kBits)); }
+    };
+
+    struct ManyClasses {
+        TreeGrower &grower;
+        std::int64_t weight_ = 0, squares_ = 0, other_squares_;
+        std::uint32_t n_items_ = 0;
+
+        explicit ManyClasses(TreeGrower &g) : grower(g), other_squares_(g.squares_) {
+            std::fill(g.here_.begin(), g.here_.end(), 0);
+        }
+        void add(std::uint64_t payload) {
+            const std::size_t k = payload >> 32;
+            const std::int64_t w = static_cast<std::int64_t>(payload & 0xffffffffu), here = grower.here_[k];
+            squares_ += w * (2 * here + w);
+            other_squares_ -= w * (2 * (grower.total_[k] - here) - w);
+            grower.here_[k] = here + w;
+            weight_ += w;
+            ++n_items_;
+        }
+        std::int64_t weight() const { return weight_; }
+        std::int64_t squares() const { return squares_; }
+        std::int64_t other_squares() const { return other_squares_; }
+        std::uint32_t n_items() const { return n_items_; }
     };
 
     // ------------------------------------------------------------------ the items of the tree and of the node
@@ -112,64 +152,100 @@ class TreeGrower {
             std::fill(counts_.begin(), counts_.end(), 1u);
         }
         items_.clear();
-        payload_.clear();
         tree_weight_ = static_cast<double>(n);
-        for (std::size_t i = 0; i < n; ++i)
-            if (counts_[i] > 0) {
-                items_.push_back(static_cast<std::uint32_t>(i));
-                const std::uint64_t weight = counts_[i], label = static_cast<std::uint64_t>(labels_[i]);
-                payload_.push_back(binary_ ? (weight << (label * kBits)) | (std::uint64_t(1) << (2 * kBits))
-                                           : (label << 32) | weight);
-            }
-        swap_items_.resize(items_.size());
-        swap_payload_.resize(items_.size());
-        entries_.resize(items_.size() + 1);
-        sorted_.resize(items_.size() + 1);
-        group_code_.resize(items_.size() + 2);
-        group_.resize(items_.size() + 2);
+        for (std::size_t i = 0; i < n; ++i) {
+            if (counts_[i] == 0) continue;
+            items_.push_back(static_cast<std::uint32_t>(i));
+            const std::uint64_t weight = counts_[i], label = static_cast<std::uint64_t>(labels_[i]);
+            tree_payload_[i] =
+                binary_ ? (weight << (label * kBits)) | (std::uint64_t(1) << (2 * kBits)) : (label << 32) | weight;
+        }
+        // sort_few reads whole vectors, and loops without a branch write one place further than they keep.
+        for (auto *codes : {&codes_, &sorted_codes_}) codes->resize(items_.size() + kFew);
+        for (auto *payloads : {&payloads_, &sorted_}) payloads->resize(items_.size() + 1);
+        swap_.resize(items_.size());
+        leave_frame();
     }
 
-    // Calls use(codes of the feature), from the smaller copy where there is one.
+    void leave_frame() {
+        frame_items_.clear();
+        payload_ = tree_payload_.data();
+        n_numbered_ = ranked_.n_items;
+    }
+
+    // Nodes come depth first: all nodes below a small one share a copy of its items' codes, numbered from 0.
+    void choose_frame(std::uint32_t start, std::uint32_t end) {
+        if (!frame_items_.empty()) {
+            if (start < frame_end_) return;
+            leave_frame();
+        }
+        if (bytes_ == nullptr || end - start > kFrame || end - start < kSmallestFrame) return;
+        frame_items_.assign(items_.begin() + start, items_.begin() + end);
+        frame_end_ = end;
+        n_numbered_ = end - start;
+        frame_.fill(*bytes_, frame_items_.data(), n_numbered_);
+        for (std::uint32_t i = 0; i < n_numbered_; ++i) {
+            frame_payload_[i] = payload_[frame_items_[i]];
+            items_[start + i] = i;
+        }
+        payload_ = frame_payload_.data();
+    }
+
+    bool in_bytes(std::size_t f) const { return bytes_ != nullptr && ranked_.n_distinct(f) <= 256; }
+
+    const std::uint8_t *byte_column(std::size_t f) const {
+        return frame_items_.empty() ? bytes_->column(f) : frame_.column(f);
+    }
+
+    // Calls use(code_of), where code_of(item) is the code of an item of the node.
     template <class Use>
     auto with_column(std::size_t f, Use use) const {
-        if (bytes_ != nullptr && ranked_.n_distinct(f) <= 256) return use(bytes_ + f * ranked_.n_items);
-        return use(ranked_.column(f));
+        if (in_bytes(f)) return use([code = byte_column(f)](std::uint32_t item) { return Code(code[item]); });
+        const Code *code = ranked_.column(f);
+        if (frame_items_.empty()) return use([code](std::uint32_t item) { return code[item]; });
+        return use([code, numbers = frame_items_.data()](std::uint32_t item) { return code[numbers[item]]; });
     }
 
     void enter_node(std::uint32_t start, std::uint32_t end) {
+        choose_frame(start, end);
         start_ = start;
         end_ = end;
+        by_mask_ = bytes_ != nullptr && (end - start) * kWorthComparing >= n_numbered_;
+        if (by_mask_) {
+            mask_.assign((n_numbered_ + 63) / 64, 0);
+            for (std::uint32_t p = start; p < end; ++p) mask_[items_[p] / 64] |= std::uint64_t(1) << (items_[p] % 64);
+        }
+        weight_ = squares_ = 0;
         if (binary_) {
-            std::uint64_t sum = 0;
-            for (std::uint32_t p = start; p < end; ++p) sum += payload_[p];
-            packed_total_ = sum;
-            const double w0 = static_cast<double>(sum & kField), w1 = static_cast<double>((sum >> kBits) & kField);
-            weight_ = w0 + w1;
-            squares_ = w0 * w0 + w1 * w1;
+            packed_total_ = 0;
+            for (std::uint32_t p = start; p < end; ++p) packed_total_ += payload_[items_[p]];
+            weight_ = TwoClasses::weight_of(packed_total_);
+            squares_ = TwoClasses::squares_of(packed_total_);
         } else {
             std::fill(total_.begin(), total_.end(), 0);
-            for (std::uint32_t p = start; p < end; ++p)
-                total_[payload_[p] >> 32] += static_cast<std::int64_t>(payload_[p] & 0xffffffffu);
-            std::int64_t weight = 0, squares = 0;
-            for (std::int64_t w : total_) {
-                weight += w;
-                squares += w * w;
+            for (std::uint32_t p = start; p < end; ++p) {
+                const std::uint64_t payload = payload_[items_[p]];
+                total_[payload >> 32] += static_cast<std::int64_t>(payload & 0xffffffffu);
             }
-            weight_ = static_cast<double>(weight);
-            squares_ = static_cast<double>(squares);
+            for (std::int64_t w : total_) {
+                weight_ += w;
+                squares_ += w * w;
+            }
         }
     }
 
     static double gini(double squares, double weight) { return 1.0 - squares / (weight * weight); }
 
+    double impurity() const { return gini(static_cast<double>(squares_), static_cast<double>(weight_)); }
+
     bool is_splittable() const {
         const std::uint32_t n = end_ - start_;
-        return n >= 2 && n / 2 >= options_.min_samples_leaf && gini(squares_, weight_) > kEpsilon;
+        return n >= 2 && n / 2 >= options_.min_samples_leaf && impurity() > kEpsilon;
     }
 
     // scikit-learn's proxy for the improvement, in its own order of operations (no fused multiply-add).
     double proxy(double left_weight, double left_squares, double right_squares) const {
-        const double right_weight = weight_ - left_weight;
+        const double right_weight = static_cast<double>(weight_) - left_weight;
         const double gini_left = gini(left_squares, left_weight);
         const double gini_right = gini(right_squares, right_weight);
         return -right_weight * gini_right - left_weight * gini_left;
@@ -177,84 +253,64 @@ class TreeGrower {
 
     // Splits whose improvement is negative beyond rounding are refused, as scikit-learn refuses them.
     bool improves_enough(const Split &split) const {
-        const double right_weight = weight_ - split.left_weight;
+        const double weight = static_cast<double>(weight_), right_weight = weight - split.left_weight;
         const double improvement =
-            (weight_ / tree_weight_) *
-            (gini(squares_, weight_) - (right_weight / weight_ * gini(right_squares_, right_weight)) -
-             (split.left_weight / weight_ * gini(split.left_squares, split.left_weight)));
+            (weight / tree_weight_) *
+            (impurity() - (right_weight / weight * gini(split.right_squares, right_weight)) -
+             (split.left_weight / weight * gini(split.left_squares, split.left_weight)));
         return !(improvement + kEpsilon < 0.0);
     }
 
     // Moves the items that go left to the front of the node; returns where the right ones begin.
     std::uint32_t partition(const Split &split) {
         std::uint32_t left = start_, right = 0;
-        with_column(static_cast<std::size_t>(split.feature), [&](const auto *code) {
+        with_column(static_cast<std::size_t>(split.feature), [&](auto code_of) {
             for (std::uint32_t p = start_; p < end_; ++p) {
                 const std::uint32_t item = items_[p];
-                const std::uint64_t payload = payload_[p];
-                const bool goes_left = code[item] <= split.last_left_code;
+                const bool goes_left = code_of(item) <= split.last_left_code;
                 items_[left] = item;
-                payload_[left] = payload;
-                swap_items_[right] = item;
-                swap_payload_[right] = payload;
+                swap_[right] = item;
                 left += goes_left;
                 right += !goes_left;
             }
         });
-        std::copy_n(swap_items_.begin(), right, items_.begin() + left);
-        std::copy_n(swap_payload_.begin(), right, payload_.begin() + left);
-        set_right_squares(left);
+        std::copy_n(swap_.begin(), right, items_.begin() + left);
         return left;
-    }
-
-    void set_right_squares(std::uint32_t middle) {
-        if (binary_) {
-            std::uint64_t sum = 0;
-            for (std::uint32_t p = middle; p < end_; ++p) sum += payload_[p];
-            const double w0 = static_cast<double>(sum & kField), w1 = static_cast<double>((sum >> kBits) & kField);
-            right_squares_ = w0 * w0 + w1 * w1;
-        } else {
-            std::fill(left_.begin(), left_.end(), 0);
-            for (std::uint32_t p = middle; p < end_; ++p)
-                left_[payload_[p] >> 32] += static_cast<std::int64_t>(payload_[p] & 0xffffffffu);
-            std::int64_t squares = 0;
-            for (std::int64_t w : left_) squares += w * w;
-            right_squares_ = static_cast<double>(squares);
-        }
     }
 
     // ------------------------------------------------------------------ the best threshold of every feature
     Split best_split(FeatureSampler &sampler, SplitterRandom &random) {
         Split best;
-        best_proxy_ = -std::numeric_limits<double>::infinity();
-        best_score_ = -std::numeric_limits<double>::infinity();
-        // The cheap score differs from the proxy by a constant and by rounding far below this.
-        tolerance_ = 1e-12 * weight_ + 1e-300;
+        // The score differs from the proxy by a constant and by rounding far below this.
+        tolerance_ = 1e-12 * static_cast<double>(weight_);
         for (std::int32_t feature; (feature = sampler.next(random)) >= 0;) {
+            const std::size_t f = static_cast<std::size_t>(feature);
             // No split beats two pure children: the other features only have to be told constant or not.
-            const bool only_constancy = best_proxy_ == 0.0;
-            const bool varies = only_constancy ? is_varying(feature) : scan_feature(feature, best);
-            if (varies)
+            const bool only_constancy = best.proxy == 0.0;
+            if (only_constancy ? is_varying(f) : scan_feature(f, best))
                 sampler.mark_evaluated();
             else
                 sampler.mark_constant();
         }
+        if (best.feature >= 0) {
+            const float *value = ranked_.distinct(static_cast<std::size_t>(best.feature));
+            best.threshold = value[best.last_left_code] / 2.0 + value[best.first_right_code] / 2.0;
+        }
         return best;
     }
 
-    bool is_varying(std::int32_t feature) const {
-        const std::size_t f = static_cast<std::size_t>(feature);
-        return with_column(f, [&](const auto *code) {
+    bool is_varying(std::size_t f) const {
+        return with_column(f, [&](auto code_of) {
+            const Code first = code_of(items_[start_]);
             if (!ranked_.has_close[f]) {
-                const auto first = code[items_[start_]];
                 for (std::uint32_t p = start_ + 1; p < end_; ++p)
-                    if (code[items_[p]] != first) return true;
+                    if (code_of(items_[p]) != first) return true;
                 return false;
             }
-            auto low = code[items_[start_]], high = low;
+            Code low = first, high = first;
             for (std::uint32_t p = start_ + 1; p < end_; ++p) {
-                low = std::min(low, code[items_[p]]);
-                high = std::max(high, code[items_[p]]);
+                low = std::min(low, code_of(items_[p]));
+                high = std::max(high, code_of(items_[p]));
             }
             const float *value = ranked_.distinct(f);
             return !too_close(value[low], value[high]);
@@ -262,74 +318,105 @@ class TreeGrower {
     }
 
     // Looks at every threshold of one feature; false when the feature is constant in the node.
-    bool scan_feature(std::int32_t feature, Split &best) {
-        const std::size_t f = static_cast<std::size_t>(feature);
+    bool scan_feature(std::size_t f, Split &best) {
+        const std::uint32_t m = pick_uncommon(f);
+        if (m == 0) return false;
+        const bool has_common = m < end_ - start_;
+        const std::uint32_t n_sorted = sort(ranked_.n_distinct(f), m);
+        return binary_ ? scan<TwoClasses>(f, has_common, n_sorted, best)
+                       : scan<ManyClasses>(f, has_common, n_sorted, best);
+    }
+
+    // Lists code and payload of the items in the node whose code is not the commonest; returns how many there are.
+    std::uint32_t pick_uncommon(std::size_t f) {
         const Code common = ranked_.most_frequent[f];
-        std::uint32_t m = 0;  // entries whose code is not the commonest
-        with_column(f, [&](const auto *code) {
+        std::int32_t *codes = codes_.data();
+        std::uint64_t *payloads = payloads_.data();
+        std::uint32_t m = 0;
+        if (by_mask_ && in_bytes(f)) {
+            const std::uint8_t *code = byte_column(f);
+            for (std::size_t w = 0; w < mask_.size(); ++w)
+                for (std::uint64_t bits = mask_[w] & differing(code + 64 * w, static_cast<std::uint8_t>(common));
+                     bits != 0; bits &= bits - 1) {
+                    const std::size_t item = 64 * w + lowest_bit(bits);
+                    codes[m] = code[item];
+                    payloads[m++] = payload_[item];
+                }
+            return m;
+        }
+        with_column(f, [&](auto code_of) {
             const std::uint32_t *items = items_.data();
-            Entry *entries = entries_.data();
+            const std::uint64_t *payload = payload_;
             std::uint32_t kept = 0;
             for (std::uint32_t p = start_, end = end_; p < end; ++p) {
-                const Code c = code[items[p]];
-                entries[kept] = {c, p};
+                const Code c = code_of(items[p]);
+                codes[kept] = static_cast<std::int32_t>(c);
+                payloads[kept] = payload[items[p]];
                 kept += c != common;
             }
             m = kept;
         });
-        if (m == 0) return false;
-        const bool has_common = m < end_ - start_;
-        return binary_ ? scan_binary(f, common, has_common, m, best) : scan_multi(f, common, has_common, m, best);
+        return m;
     }
 
-    // Puts the first m entries into groups of equal code, in increasing order (binary: weights packed).
-    std::uint32_t group_binary(std::size_t n_codes, std::uint32_t m) {
-        std::uint32_t n_groups = 0;
-        auto append = [&](std::uint32_t code, std::uint64_t packed) {
-            group_code_[n_groups] = code;
-            group_[n_groups++] = packed;
+    // Sorts the m codes picked, with their payloads; returns how many there are then. (With two classes, payloads of
+    // equal codes may be added up.)
+    std::uint32_t sort(std::size_t n_codes, std::uint32_t m) {
+        if (m <= kFew / 2) return sort_few<kFew / 2>(m);
+        if (m <= kFew) return sort_few<kFew>(m);
+        const bool dense = m >= n_codes / 8;
+        if (!dense)
+            for (std::uint32_t e = 0; e < m; ++e) occupy(static_cast<std::uint32_t>(codes_[e]));
+        const auto visit = [&](auto use) {
+            if (dense)
+                for (std::size_t c = 0; c < n_codes; ++c) use(static_cast<std::uint32_t>(c));
+            else
+                visit_occupied(n_codes, use);
         };
-        if (m <= kInsertion) {
-            insertion_sort(m);
-            for (std::uint32_t e = 0; e < m; ++e) {
-                const std::uint64_t packed = payload_[entries_[e].position];
-                if (n_groups > 0 && group_code_[n_groups - 1] == entries_[e].code)
-                    group_[n_groups - 1] += packed;
-                else
-                    append(entries_[e].code, packed);
-            }
-            return n_groups;
+        std::uint32_t n_sorted = 0;
+        if (binary_) {
+            for (std::uint32_t e = 0; e < m; ++e) histogram_[codes_[e]] += payloads_[e];
+            visit([&](std::uint32_t code) {
+                sorted_codes_[n_sorted] = static_cast<std::int32_t>(code);
+                sorted_[n_sorted] = histogram_[code];
+                n_sorted += histogram_[code] != 0;
+                histogram_[code] = 0;
+            });
+            return n_sorted;
         }
-        if (m >= n_codes / 8) {
-            for (std::uint32_t e = 0; e < m; ++e) histogram_[entries_[e].code] += payload_[entries_[e].position];
-            for (std::uint32_t c = 0; c < n_codes; ++c) {
-                group_code_[n_groups] = c;
-                group_[n_groups] = histogram_[c];
-                n_groups += histogram_[c] != 0;
-                histogram_[c] = 0;
-            }
-            return n_groups;
-        }
-        for (std::uint32_t e = 0; e < m; ++e) {
-            histogram_[entries_[e].code] += payload_[entries_[e].position];
-            occupy(entries_[e].code);
-        }
-        visit_occupied(n_codes, [&](std::uint32_t code) {
-            append(code, histogram_[code]);
-            histogram_[code] = 0;
+        for (std::uint32_t e = 0; e < m; ++e) ++histogram_[codes_[e]];
+        visit([&](std::uint32_t code) {  // the count of a code becomes the place of its next entry
+            const std::uint32_t count = static_cast<std::uint32_t>(histogram_[code]);
+            histogram_[code] = n_sorted;
+            n_sorted += count;
         });
-        return n_groups;
+        for (std::uint32_t e = 0; e < m; ++e) {
+            const std::uint64_t place = histogram_[codes_[e]]++;
+            sorted_codes_[place] = codes_[e];
+            sorted_[place] = payloads_[e];
+        }
+        if (dense)
+            std::fill_n(histogram_.begin(), n_codes, 0);
+        else
+            for (std::uint32_t e = 0; e < m; ++e) histogram_[codes_[e]] = 0;
+        return n_sorted;
     }
 
-    static constexpr std::uint32_t kInsertion = 12;
+    static constexpr std::uint32_t kFew = 16;
 
-    void insertion_sort(std::uint32_t m) {
-        for (std::uint32_t e = 1; e < m; ++e) {
-            const Entry moving = entries_[e];
-            std::uint32_t slot = e;
-            for (; slot > 0 && entries_[slot - 1].code > moving.code; --slot) entries_[slot] = entries_[slot - 1];
-            entries_[slot] = moving;
+    // Without a branch: the place of each is the number of those before it.
+    template <std::uint32_t Most>
+    std::uint32_t sort_few(std::uint32_t m) {
+        std::int32_t key[Most], place[Most] = {0};
+        for (std::uint32_t e = 0; e < Most; ++e)
+            key[e] = codes_[e] * static_cast<std::int32_t>(Most) + static_cast<std::int32_t>(e);
+        for (std::uint32_t other = 0; other < m; ++other)
+            for (std::uint32_t e = 0; e < Most; ++e) place[e] += key[other] < key[e];
+        for (std::uint32_t e = 0; e < m; ++e) {
+            sorted_codes_[place[e]] = codes_[e];
+            sorted_[place[e]] = payloads_[e];
         }
+        return m;
     }
 
     void occupy(std::uint32_t code) {
@@ -351,167 +438,92 @@ class TreeGrower {
         }
     }
 
-    bool scan_binary(std::size_t f, Code common, bool has_common, std::uint32_t m, Split &best) {
-        std::uint32_t n_groups = group_binary(ranked_.n_distinct(f), m);
-        if (has_common) {  // the implicit group takes its place among the others
-            std::uint64_t packed = packed_total_;
-            for (std::uint32_t g = 0; g < n_groups; ++g) packed -= group_[g];
-            std::uint32_t slot = n_groups++;
-            for (; slot > 0 && group_code_[slot - 1] > common; --slot) {
-                group_code_[slot] = group_code_[slot - 1];
-                group_[slot] = group_[slot - 1];
-            }
-            group_code_[slot] = common;
-            group_[slot] = packed;
+    // Codes below the commonest from the left, those above it from the right: its own items are never touched.
+    template <class Side>
+    bool scan(std::size_t f, bool has_common, std::uint32_t n_sorted, Split &best) {
+        const std::int32_t *code = sorted_codes_.data();
+        const std::int32_t common = static_cast<std::int32_t>(ranked_.most_frequent[f]);
+        std::uint32_t n_below = n_sorted;
+        if (has_common) {
+            n_below = 0;
+            for (std::uint32_t e = 0; e < n_sorted; ++e) n_below += code[e] < common;
         }
-        const float *value = ranked_.distinct(f);
-        const bool close = ranked_.has_close[f];
-        if (n_groups < 2 || (close && too_close(value[group_code_[0]], value[group_code_[n_groups - 1]])))
-            return false;
-        const std::uint32_t n = end_ - start_, least = options_.min_samples_leaf;
-        const std::int64_t t0 = static_cast<std::int64_t>(packed_total_ & kField);
-        const std::int64_t t1 = static_cast<std::int64_t>((packed_total_ >> kBits) & kField);
-        std::uint64_t packed = 0;
-        for (std::uint32_t g = 0; g + 1 < n_groups; ++g) {
-            packed += group_[g];
-            if (close && too_close(value[group_code_[g]], value[group_code_[g + 1]])) continue;
-            const std::int64_t l0 = static_cast<std::int64_t>(packed & kField);
-            const std::int64_t l1 = static_cast<std::int64_t>((packed >> kBits) & kField);
-            const std::int64_t r0 = t0 - l0, r1 = t1 - l1;
-            const double score = -2.0 * (static_cast<double>(l0 * l1) * inverse_[l0 + l1] +
-                                         static_cast<double>(r0 * r1) * inverse_[r0 + r1]);
-            if (score < best_score_ - tolerance_) continue;
-            if (least > 1) {
-                const std::uint32_t n_left = static_cast<std::uint32_t>(packed >> (2 * kBits));
-                if (n_left < least || n - n_left < least) continue;
-            }
-            consider(f, g, score, static_cast<double>(l0 + l1), static_cast<double>(l0 * l0 + l1 * l1),
-                     static_cast<double>(r0 * r0 + r1 * r1), best);
+        const float *value = ranked_.has_close[f] ? ranked_.distinct(f) : nullptr;
+        const auto differ = [value](std::int32_t a, std::int32_t b) {
+            return a != b && (value == nullptr || !too_close(value[a], value[b]));
+        };
+        const std::int32_t lowest = n_below > 0 ? code[0] : common;
+        const std::int32_t highest = n_below < n_sorted || !has_common ? code[n_sorted - 1] : common;
+        if (!differ(lowest, highest)) return false;
+
+        double bar = best.score - tolerance_;
+        Side left(*this);
+        for (std::uint32_t e = 0; e + !has_common < n_below; ++e) {
+            left.add(sorted_[e]);
+            if (!reaches(left, bar)) continue;
+            const std::int32_t next = e + 1 < n_below ? code[e + 1] : common;
+            if (!differ(code[e], next) || !leaves_enough(left)) continue;
+            const double weight = static_cast<double>(left.weight());
+            consider(f, code[e], next, weight, static_cast<double>(left.squares()),
+                     static_cast<double>(left.other_squares()), best);
+            bar = best.score - tolerance_;
+        }
+        if (n_below == n_sorted) return true;
+        Side right(*this);
+        for (std::uint32_t e = n_sorted; e-- > n_below;) {
+            right.add(sorted_[e]);
+            if (!reaches(right, bar)) continue;
+            const std::int32_t previous = e > n_below ? code[e - 1] : common;
+            if (!differ(previous, code[e]) || !leaves_enough(right)) continue;
+            consider(f, previous, code[e], static_cast<double>(weight_ - right.weight()),
+                     static_cast<double>(right.other_squares()), static_cast<double>(right.squares()), best);
+            bar = best.score - tolerance_;
         }
         return true;
     }
 
-    // Keeps the split after group g when scikit-learn's own expression says that it is strictly better.
-    void consider(std::size_t f, std::uint32_t g, double score, double left_weight, double left_squares,
-                  double right_squares, Split &best) {
+    // Whether squares / weight, summed over both sides, is `bar` or more.
+    template <class Side>
+    bool reaches(const Side &side, double bar) const {
+        const std::int64_t weight = side.weight(), other = weight_ - weight;
+        return static_cast<double>(side.squares() * other + side.other_squares() * weight) >=
+               bar * static_cast<double>(weight * other);
+    }
+
+    template <class Side>
+    bool leaves_enough(const Side &side) const {
+        const std::uint32_t n = side.n_items();
+        return n >= options_.min_samples_leaf && end_ - start_ - n >= options_.min_samples_leaf;
+    }
+
+    // Keeps a split that is better than the best by scikit-learn's own expression, or as good and its feature's first.
+    void consider(std::size_t f, std::int32_t below, std::int32_t above, double left_weight, double left_squares,
+                  double right_squares, Split &best) const {
         const double exact = proxy(left_weight, left_squares, right_squares);
-        if (!(exact > best_proxy_)) return;
-        best_proxy_ = exact;
-        best_score_ = score;
-        const float *value = ranked_.distinct(f);
-        best.feature = static_cast<std::int32_t>(f);
-        best.last_left_code = static_cast<Code>(group_code_[g]);
-        best.threshold = value[group_code_[g]] / 2.0 + value[group_code_[g + 1]] / 2.0;
+        const std::int32_t feature = static_cast<std::int32_t>(f);
+        const bool comes_first = best.feature == feature && below < best.last_left_code;
+        if (!(comes_first ? exact >= best.proxy : exact > best.proxy)) return;
+        best.feature = feature;
+        best.last_left_code = static_cast<Code>(below);
+        best.first_right_code = static_cast<Code>(above);
         best.left_weight = left_weight;
         best.left_squares = left_squares;
-    }
-
-    // ------------------------------------------------------------------ more than two classes
-    // Sorts the first m entries by code into sorted_ (as payloads) and notes where each group ends.
-    std::uint32_t group_multi(std::size_t n_codes, std::uint32_t m) {
-        std::uint32_t n_groups = 0;
-        if (m <= kInsertion) {
-            insertion_sort(m);
-            for (std::uint32_t e = 0; e < m; ++e) {
-                sorted_[e] = payload_[entries_[e].position];
-                if (n_groups == 0 || group_code_[n_groups - 1] != entries_[e].code)
-                    group_code_[n_groups++] = entries_[e].code;
-                group_[n_groups - 1] = e + 1;
-            }
-            return n_groups;
-        }
-        const bool dense = m >= n_codes / 8;
-        for (std::uint32_t e = 0; e < m; ++e) ++histogram_[entries_[e].code];
-        std::uint64_t first = 0;
-        auto place = [&](std::uint32_t code) {  // the count of a code becomes the slot of its next entry
-            const std::uint64_t count = histogram_[code];
-            histogram_[code] = first;
-            first += count;
-            group_code_[n_groups] = code;
-            group_[n_groups] = first;
-            n_groups += count != 0;
-        };
-        if (dense) {
-            for (std::uint32_t c = 0; c < n_codes; ++c) place(c);
-        } else {
-            for (std::uint32_t e = 0; e < m; ++e) occupy(entries_[e].code);
-            visit_occupied(n_codes, place);
-        }
-        for (std::uint32_t e = 0; e < m; ++e)
-            sorted_[histogram_[entries_[e].code]++] = payload_[entries_[e].position];
-        if (dense)
-            std::fill_n(histogram_.begin(), n_codes, 0);
-        else
-            for (std::uint32_t g = 0; g < n_groups; ++g) histogram_[group_code_[g]] = 0;
-        return n_groups;
-    }
-
-    bool scan_multi(std::size_t f, Code common, bool has_common, std::uint32_t m, Split &best) {
-        std::uint32_t n_groups = group_multi(ranked_.n_distinct(f), m);
-        constexpr std::uint64_t kImplicit = ~std::uint64_t(0);
-        if (has_common) {
-            std::uint32_t slot = n_groups++;
-            for (; slot > 0 && group_code_[slot - 1] > common; --slot) {
-                group_code_[slot] = group_code_[slot - 1];
-                group_[slot] = group_[slot - 1];
-            }
-            group_code_[slot] = common;
-            group_[slot] = kImplicit;
-        }
-        const float *value = ranked_.distinct(f);
-        const bool close = ranked_.has_close[f];
-        if (n_groups < 2 || (close && too_close(value[group_code_[0]], value[group_code_[n_groups - 1]])))
-            return false;
-        if (has_common) {
-            default_ = total_;
-            for (std::uint32_t e = 0; e < m; ++e)
-                default_[sorted_[e] >> 32] -= static_cast<std::int64_t>(sorted_[e] & 0xffffffffu);
-        }
-        const std::uint32_t n = end_ - start_, least = options_.min_samples_leaf;
-        std::fill(left_.begin(), left_.end(), 0);
-        std::int64_t left_squares = 0, right_squares = static_cast<std::int64_t>(squares_), left_weight = 0;
-        const std::int64_t weight = static_cast<std::int64_t>(weight_);
-        std::uint32_t next = 0, n_left = 0;
-        auto move_left = [&](std::size_t k, std::int64_t w) {
-            const std::int64_t l = left_[k], r = total_[k] - l;
-            left_squares += w * (2 * l + w);
-            right_squares -= w * (2 * r - w);
-            left_[k] = l + w;
-            left_weight += w;
-        };
-        for (std::uint32_t g = 0; g + 1 < n_groups; ++g) {
-            if (group_[g] == kImplicit) {
-                for (std::uint32_t k = 0; k < n_classes_; ++k)
-                    if (default_[k] != 0) move_left(k, default_[k]);
-                n_left += n - m;
-            } else {
-                n_left += static_cast<std::uint32_t>(group_[g]) - next;
-                for (; next < group_[g]; ++next)
-                    move_left(sorted_[next] >> 32, static_cast<std::int64_t>(sorted_[next] & 0xffffffffu));
-            }
-            if (close && too_close(value[group_code_[g]], value[group_code_[g + 1]])) continue;
-            const double score = static_cast<double>(left_squares) * inverse_[left_weight] +
-                                 static_cast<double>(right_squares) * inverse_[weight - left_weight] - weight_;
-            if (score < best_score_ - tolerance_) continue;
-            if (n_left < least || n - n_left < least) continue;
-            consider(f, g, score, static_cast<double>(left_weight), static_cast<double>(left_squares),
-                     static_cast<double>(right_squares), best);
-        }
-        return true;
+        best.right_squares = right_squares;
+        best.proxy = exact;
+        best.score = left_squares / left_weight + right_squares / (static_cast<double>(weight_) - left_weight);
     }
 
     // ------------------------------------------------------------------ extra-trees: one random threshold each
     Split random_split(FeatureSampler &sampler, SplitterRandom &random) {
         Split best;
-        best_proxy_ = -std::numeric_limits<double>::infinity();
         for (std::int32_t feature; (feature = sampler.next(random)) >= 0;) {
             const std::size_t f = static_cast<std::size_t>(feature);
             const float *value = ranked_.distinct(f);
-            Code low = std::numeric_limits<Code>::max(), high = 0;
-            with_column(f, [&](const auto *code) {
+            std::int32_t low = std::numeric_limits<std::int32_t>::max(), high = 0;
+            with_column(f, [&](auto code_of) {
                 for (std::uint32_t p = start_; p < end_; ++p) {
-                    const Code c = code[items_[p]];
-                    entries_[p - start_].code = c;
+                    const std::int32_t c = static_cast<std::int32_t>(code_of(items_[p]));
+                    codes_[p - start_] = c;
                     low = std::min(low, c);
                     high = std::max(high, c);
                 }
@@ -526,77 +538,59 @@ class TreeGrower {
             const float *above =
                 std::upper_bound(value + low, value + high + 1, threshold,
                                  [](double t, float v) { return t < static_cast<double>(v); });
-            evaluate_threshold(f, static_cast<Code>(above - value - 1), threshold, best);
+            const std::int32_t last_left = static_cast<std::int32_t>(above - value - 1);
+            if (binary_)
+                evaluate_threshold<TwoClasses>(f, last_left, threshold, best);
+            else
+                evaluate_threshold<ManyClasses>(f, last_left, threshold, best);
         }
         return best;
     }
 
-    void evaluate_threshold(std::size_t f, Code last_left_code, double threshold, Split &best) {
-        const std::uint32_t n = end_ - start_, least = options_.min_samples_leaf;
-        double left_weight = 0.0, left_squares = 0.0, right_squares = 0.0;
-        std::uint32_t n_left = 0;
-        if (binary_) {
-            std::uint64_t packed = 0;
-            for (std::uint32_t p = 0; p < n; ++p)
-                packed += entries_[p].code <= last_left_code ? payload_[start_ + p] : 0;
-            const std::uint64_t rest = packed_total_ - packed;
-            n_left = static_cast<std::uint32_t>(packed >> (2 * kBits));
-            const double l0 = static_cast<double>(packed & kField), r0 = static_cast<double>(rest & kField);
-            const double l1 = static_cast<double>((packed >> kBits) & kField);
-            const double r1 = static_cast<double>((rest >> kBits) & kField);
-            left_weight = l0 + l1;
-            left_squares = l0 * l0 + l1 * l1;
-            right_squares = r0 * r0 + r1 * r1;
-        } else {
-            std::fill(left_.begin(), left_.end(), 0);
-            for (std::uint32_t p = 0; p < n; ++p) {
-                const bool goes_left = entries_[p].code <= last_left_code;
-                const std::uint64_t payload = payload_[start_ + p];
-                left_[payload >> 32] += goes_left ? static_cast<std::int64_t>(payload & 0xffffffffu) : 0;
-                n_left += goes_left;
-            }
-            for (std::uint32_t k = 0; k < n_classes_; ++k) {
-                const double l = static_cast<double>(left_[k]), r = static_cast<double>(total_[k] - left_[k]);
-                left_weight += l;
-                left_squares += l * l;
-                right_squares += r * r;
-            }
-        }
-        if (n_left < least || n - n_left < least) return;
-        const double exact = proxy(left_weight, left_squares, right_squares);
-        if (!(exact > best_proxy_)) return;
-        best_proxy_ = exact;
-        best.feature = static_cast<std::int32_t>(f);
-        best.last_left_code = last_left_code;
-        best.threshold = threshold;
-        best.left_weight = left_weight;
-        best.left_squares = left_squares;
+    template <class Side>
+    void evaluate_threshold(std::size_t f, std::int32_t last_left, double threshold, Split &best) {
+        Side left(*this);
+        for (std::uint32_t p = start_; p < end_; ++p)
+            if (codes_[p - start_] <= last_left) left.add(payload_[items_[p]]);
+        if (!leaves_enough(left)) return;
+        const double proxy_so_far = best.proxy;
+        consider(f, last_left, last_left + 1, static_cast<double>(left.weight()), static_cast<double>(left.squares()),
+                 static_cast<double>(left.other_squares()), best);
+        if (best.proxy > proxy_so_far) best.threshold = threshold;
     }
 
     const RankCodes<Code> &ranked_;
-    const std::uint8_t *bytes_;
+    const ByteCodes *bytes_;
     const std::int32_t *labels_;
-    std::uint32_t n_classes_;
     bool binary_;
     GrowOptions options_;
-    std::vector<double> inverse_;  // 1 / n
 
-    // the tree: items in node order, with their packed class and weight
-    std::vector<std::uint32_t> counts_, items_, swap_items_;
-    std::vector<std::uint64_t> payload_, swap_payload_;
+    // the tree: items in node order, and the payload of each
+    std::vector<std::uint32_t> counts_, items_, swap_;
+    std::vector<std::uint64_t> tree_payload_;
     double tree_weight_ = 0.0;
+
+    // a copy of the codes of the items in the nodes up to frame_end_, which items_ and payload_ then count from 0
+    static constexpr std::uint32_t kFrame = 512, kSmallestFrame = 16;
+    ByteFrame frame_;
+    std::vector<std::uint32_t> frame_items_;  // empty: no copy is in use
+    std::vector<std::uint64_t> frame_payload_;
+    std::uint32_t frame_end_ = 0;
 
     // the node
     std::uint32_t start_ = 0, end_ = 0;
+    std::size_t n_numbered_ = 0;  // items are numbered below this
+    const std::uint64_t *payload_ = nullptr;
+    bool by_mask_ = false;
+    std::vector<std::uint64_t> mask_;  // the items, as bits
     std::uint64_t packed_total_ = 0;
-    double weight_ = 0.0, squares_ = 0.0, right_squares_ = 0.0;
-    std::vector<std::int64_t> total_, left_, default_;
-    double best_proxy_ = 0.0, best_score_ = 0.0, tolerance_ = 0.0;
+    std::int64_t weight_ = 0, squares_ = 0;
+    std::vector<std::int64_t> total_, here_;
+    double tolerance_ = 0.0;
 
-    // the feature: its entries, their groups, and the set of codes that occur
-    std::vector<Entry> entries_;
-    std::vector<std::uint64_t> sorted_, group_, histogram_, occupied_, summary_;
-    std::vector<std::uint32_t> group_code_;
+    // the feature: codes and payloads that are not the commonest, and the set of codes that occur
+    std::vector<std::int32_t> codes_, sorted_codes_;
+    std::vector<std::uint64_t> payloads_, sorted_, histogram_, occupied_, summary_;
 };
 
 }  // namespace hetcal

@@ -44,17 +44,6 @@ struct RankCodes {
     }
 };
 
-// One byte per code for the columns with at most 256 distinct values, laid out like `codes` (other columns: unused).
-template <class Code>
-std::vector<std::uint8_t> byte_codes(const RankCodes<Code> &ranked) {
-    const std::size_t n = ranked.n_items;
-    std::vector<std::uint8_t> bytes(n * ranked.n_features);
-    for (std::size_t f = 0; f < ranked.n_features; ++f)
-        if (ranked.n_distinct(f) <= 256)
-            std::copy_n(ranked.column(f), n, bytes.begin() + static_cast<std::ptrdiff_t>(f * n));
-    return bytes;
-}
-
 namespace rank_detail {
 
 // A bijection from finite floats to integers that keeps their order; the two zeros become one.
