@@ -113,7 +113,7 @@ def look_at_gains(
         ("hybrid over the better of map and p", better, "hybrid"),
         ("hybrid", "p", "hybrid"),
     ):
-        gain, true = Gain.between(loss[worse], loss[now], items), truth[worse] - truth[now]
+        gain, true = Gain.between(stated[worse], stated[now], items), truth[worse] - truth[now]
         yield "gain", case, inside(true, gain.low, gain.high), gain.high - gain.low
         yield "gain_p", case, float(gain.less(1.645) <= max(true, 0.0) + 1e-12), np.nan
 
@@ -132,8 +132,8 @@ def look_at_refreshes(name: str, n: int, seed: int) -> Iterator[Outcome]:
         swc.fit(old.X, y, y_proba=old.y_proba)
         before, true = swc.predict_proba(more.X, y_proba=more.y_proba), expected_of(swc, new)
         swc.extend(more.X, more.y, y_proba=more.y_proba, half_life=n)
-        losses = [brier_losses(Q, more.y) for Q in (before, swc.out_of_sample_proba_[-n:])]
-        gain, true = Gain.between(*losses, items), true - expected_of(swc, new)
+        gain = Gain.between(before, swc.out_of_sample_proba_[-n:], items)
+        true -= expected_of(swc, new)
         yield "gain", case, inside(true, gain.low, gain.high), gain.high - gain.low
 
 

@@ -183,6 +183,21 @@ def log_losses(proba: Matrix, codes: NDArray[np.integer], *, eps: float = LOG_LO
     return -np.log(np.clip(proba[..., np.arange(codes.shape[0]), codes], eps, 1 - eps))
 
 
+def losses_by_label(proba: Matrix, metric: str = "brier") -> Matrix:
+    """Return what each row would cost with each label, shape (n, K).
+
+    Examples
+    --------
+    >>> losses_by_label(np.array([[0.9, 0.1]])).round(2)
+    array([[0.02, 1.62]])
+    """
+    if metric == "brier":
+        return np.einsum("nj,nj->n", proba, proba)[:, None] + 1 - 2 * proba
+    if metric == "log_loss":
+        return -np.log(np.clip(proba, LOG_LOSS_EPS, 1 - LOG_LOSS_EPS))
+    return np.eye(proba.shape[1])[proba.argmax(axis=1)]  # whether the label is the predicted one
+
+
 def brier_statistic(items: CalibrationSet) -> WeightedMean:
     """Return :func:`brier_score` as a function of item counts."""
     return WeightedMean(brier_losses(items.proba, items.codes), items)

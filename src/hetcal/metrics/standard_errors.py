@@ -149,8 +149,15 @@ def _interval(
         beyond /= n_items + beyond
         return (mean - beyond, mean) if mean > 0.5 else (mean, mean + beyond)
     error, freedom = error_of_mean(losses, share, units)
-    quantile = float(stdtrit(max(freedom, 1.0), (1 + confidence) / 2))
     skewness = float(share @ deviation**3) / spread**3 / n_items**0.5
+    return skewed_interval(mean, error, freedom, skewness, confidence)
+
+
+def skewed_interval(
+    mean: float, error: float, freedom: float, skewness: float, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return both ends of the interval of a mean whose estimate has this skewness."""
+    quantile = float(stdtrit(max(freedom, 1.0), (1 + confidence) / 2))
     skewness *= (2 * quantile**2 + 1) / (3 * quantile**2)
     shift = quantile**2 * skewness / 2
     half = quantile * (1 + (quantile * skewness) ** 2 / 4) ** 0.5
