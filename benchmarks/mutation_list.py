@@ -90,8 +90,8 @@ _GROUPS = [
     _bug(
         "groups: costs of the report",
         "cost",
-        "interval_of_mean(paid, scored.weight, scored.groups)",
-        "interval_of_mean(paid, scored.weight)",
+        "interval_of_mean(paid, scored.weight, scored.groups, by_label",
+        "interval_of_mean(paid, scored.weight, None, by_label",
         "test_costs_and_reliability_of_the_report",
     ),
     _bug(
@@ -111,8 +111,8 @@ _GROUPS = [
     _bug(
         "groups: intervals of losses in comparisons",
         "_from_losses",
-        "interval_of_mean(losses, weight, units, metric=metric)",
-        "interval_of_mean(losses, weight, metric=metric)",
+        "interval_of_mean(losses, weight, units, metric=metric, by_label=by_label)",
+        "interval_of_mean(losses, weight, metric=metric, by_label=by_label)",
         "test_errors_of_comparisons",
     ),
     _bug(

@@ -60,8 +60,8 @@ def paired_difference(
 
 def _gain(out: Predictions, worse: str, better: str, metric: str) -> tuple[float, float]:
     kept = out.scored_rows
-    losses = (out.losses_by_label(name, metric)[kept] for name in (worse, better))
-    return gain_and_error(*losses, out.proba(better)[kept], out.scored, metric=metric)
+    before, after = (out.losses_by_label(name, metric)[kept] for name in (worse, better))
+    return gain_and_error(before, after, out.proba(better)[kept], out.scored, metric=metric)
 
 
 def _sample(
@@ -100,7 +100,8 @@ def _from_losses(out: Predictions, names: list[str], metric: str) -> _Sample:
     values, errors = mean_and_error(losses, weight, units)
     best = _best(values, metric in HIGHER_IS_BETTER)
     difference_errors = [_gain(out, name, names[best], metric)[1] for name in names]
-    ends = interval_of_mean(losses, weight, units, metric=metric)
+    by_label = np.stack([out.losses_by_label(name, metric)[kept] for name in names])
+    ends = interval_of_mean(losses, weight, units, metric=metric, by_label=by_label)
     return _Sample(values, errors, *ends, np.array(difference_errors))
 
 
