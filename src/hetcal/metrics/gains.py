@@ -94,7 +94,7 @@ def gain_and_error(
     >>> losses = [losses_by_label(Q) for Q in (items.proba, after)]
     >>> gain, error = gain_and_error(*losses, after, items)
     >>> round(gain, 3), round(error, 3)
-    (0.18, 0.341)
+    (0.18, 0.335)
     >>> gain_and_error(losses[0], losses[0], items.proba, items)
     (0.0, 0.0)
     """
