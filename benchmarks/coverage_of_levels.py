@@ -16,7 +16,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from hetcal.metrics.ece import bin_of
 from hetcal.metrics.gains import Gain
 from hetcal.metrics.levels import LEVELS
 from hetcal.metrics.reliability import reliability_bins
-from hetcal.metrics.scores import LOG_LOSS_EPS, brier_losses, log_losses
+from hetcal.metrics.scores import LOG_LOSS_EPS, brier_losses, losses_by_label
 from hetcal.metrics.standard_errors import interval_of_mean
 from hetcal.monitor import SupportMonitor
 from hetcal.similarity import ForestProximity
@@ -113,7 +113,7 @@ def look_at_gains(
         ("hybrid over the better of map and p", better, "hybrid"),
         ("hybrid", "p", "hybrid"),
     ):
-        gain, true = Gain.between(loss[worse], loss[now], items), truth[worse] - truth[now]
+        gain, true = Gain.between(stated[worse], stated[now], items), truth[worse] - truth[now]
         yield "gain", case, inside(true, gain.low, gain.high), gain.high - gain.low
         yield "gain_p", case, float(gain.less(1.645) <= max(true, 0.0) + 1e-12), np.nan
 
@@ -132,8 +132,8 @@ def look_at_refreshes(name: str, n: int, seed: int) -> Iterator[Outcome]:
         swc.fit(old.X, y, y_proba=old.y_proba)
         before, true = swc.predict_proba(more.X, y_proba=more.y_proba), expected_of(swc, new)
         swc.extend(more.X, more.y, y_proba=more.y_proba, half_life=n)
-        losses = [brier_losses(Q, more.y) for Q in (before, swc.out_of_sample_proba_[-n:])]
-        gain, true = Gain.between(*losses, items), true - expected_of(swc, new)
+        gain = Gain.between(before, swc.out_of_sample_proba_[-n:], items)
+        true -= expected_of(swc, new)
         yield "gain", case, inside(true, gain.low, gain.high), gain.high - gain.low
 
 
@@ -148,15 +148,14 @@ def look_at_scores(name: str, n: int, seed: int) -> Iterator[Outcome]:
     fitted = get_calibrator("global", classes=items.classes).fit_set(items)
     stated = {"p": items.proba, "map": fitted.out_of_sample_proba_}
     said = {"p": new.y_proba, "map": fitted.predict_proba(y_proba=new.y_proba)}
-    for metric, losses, expected in (
-        ("Brier score", brier_losses, expected_brier),
-        ("log loss", log_losses, expected_log),
-    ):
+    for metric, expected in (("Brier score", expected_brier), ("log loss", expected_log)):
+        name_of_loss = metric.lower().replace(" ", "_").removesuffix("_score")
         # What the new items are like by chance is taken off: the score of p is known of many more.
         surplus = expected(new.y_proba, new) - of_the_law(expected, name)
         for m, Q in stated.items():
             truth = expected(said[m], new) - surplus
-            yield from holds_mean("score", f"{metric}, {m}", losses(Q, items.codes), truth, items)
+            by_label = losses_by_label(Q, name_of_loss)
+            yield from holds_mean("score", f"{metric}, {m}", by_label, truth, items)
 
 
 @cache
@@ -190,10 +189,11 @@ def weighted_mean(values: np.ndarray, new: Problem) -> float:
 
 
 def holds_mean(
-    key: str, case: str, loss: np.ndarray, truth: float, items: CalibrationSet
+    key: str, case: str, by_label: np.ndarray, truth: float, items: CalibrationSet
 ) -> Iterator[Outcome]:
-    """Look whether the interval of a mean holds the truth."""
-    low, high = interval_of_mean(loss, items.weight, items.groups)
+    """Look whether the interval of a mean holds the truth; losses are those with each label."""
+    loss = by_label[np.arange(items.n_items), items.codes]
+    low, high = interval_of_mean(loss, items.weight, items.groups, by_label=by_label)
     yield key, case, inside(truth, low, high), float(high - low)
 
 
@@ -256,8 +256,7 @@ def look_at_costs_and_bins(name: str, n: int, seed: int) -> Iterator[Outcome]:
     items, new = items_of(problem), drawn(name, N_NEW, seed + 10**9)
     decided = (items.proba @ COST).argmin(axis=1)
     true = np.einsum("ij,ji->i", new.true_proba, COST[:, (new.y_proba @ COST).argmin(axis=1)])
-    paid = COST[items.codes, decided]
-    yield from holds_mean("cost", "", paid, weighted_mean(true, new), items)
+    yield from holds_mean("cost", "", COST[:, decided].T, weighted_mean(true, new), items)
     place = bin_of(items.proba[:, 1], items.weights, "equal-mass", 12)
     bins = reliability_bins(items.proba[:, 1], (items.codes == 1).astype(float), place, items)
     means = [
@@ -534,6 +533,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", nargs="*", default=list(STUDIES), choices=list(STUDIES))
     parser.add_argument("--scale", type=float, default=1.0, help="share of the draws")
+    parser.add_argument("--items", type=int, nargs="*", help="only these numbers of items")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true", help="print what is kept, run nothing")
@@ -541,7 +541,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for name in [] if options.table else options.studies:
         start = time.perf_counter()
-        for found in run(STUDIES[name], options.scale, options.first_seed):
+        study = STUDIES[name]
+        sizes = [n for n in study.draws if not options.items or n in options.items]
+        study = replace(study, draws={n: study.draws[n] for n in sizes})
+        for found in run(study, options.scale, options.first_seed):
             save(found, options.out)
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
     print(markdown(summary(kept(options.out))))

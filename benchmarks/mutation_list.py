@@ -76,8 +76,8 @@ _GROUPS = [
     _bug(
         "groups: gains of the advice",
         "between",
-        "items.weight, items.groups, n_classes",
-        "items.weight, n_classes",
+        "after, items,",
+        "after, items.__class__(**(vars(items) | {'groups': None})),",
         "test_gains_and_bounds_of_the_advice",
     ),
     _bug(
@@ -90,8 +90,8 @@ _GROUPS = [
     _bug(
         "groups: costs of the report",
         "cost",
-        "interval_of_mean(paid, scored.weight, scored.groups)",
-        "interval_of_mean(paid, scored.weight)",
+        "interval_of_mean(paid, scored.weight, scored.groups, by_label",
+        "interval_of_mean(paid, scored.weight, None, by_label",
         "test_costs_and_reliability_of_the_report",
     ),
     _bug(
@@ -111,20 +111,20 @@ _GROUPS = [
     _bug(
         "groups: intervals of losses in comparisons",
         "_from_losses",
-        "interval_of_mean(losses, weight, units, metric=metric)",
-        "interval_of_mean(losses, weight, metric=metric)",
+        "interval_of_mean(losses, weight, units, metric=metric, by_label=by_label)",
+        "interval_of_mean(losses, weight, metric=metric, by_label=by_label)",
         "test_errors_of_comparisons",
     ),
     _bug(
         "intervals: degrees of freedom of unequal groups",
         "_interval",
-        "stdtrit(max(freedom, 1.0)",
-        "stdtrit(max(len(losses) - 1, 1.0)",
+        "mean, error, freedom, skewness",
+        "mean, error, len(losses) - 1, skewness",
         "test_interval_of_a_mean_holds_with_few_unequal_groups",
     ),
     _bug(
         "intervals: skewed losses",
-        "_interval",
+        "skewed_interval",
         "shift = quantile**2 * skewness / 2",
         "shift = 0.0",
         "test_interval_of_a_share_is_near_wilsons",
@@ -145,9 +145,9 @@ _GROUPS = [
     ),
     _bug(
         "groups: errors of differences in comparisons",
-        "_from_losses",
-        "gain_and_error(loss, losses[best], weight, units, **kind)",
-        "gain_and_error(loss, losses[best], weight, **kind)",
+        "_gain",
+        "out.proba(better)[kept], out.scored, metric",
+        "out.proba(better)[kept], replace(out.scored, groups=None), metric",
         "test_errors_of_comparisons",
     ),
     _bug(
@@ -225,8 +225,8 @@ _GROUPS = [
     _bug(
         "groups: intervals of gains",
         "between",
-        "items.weight, items.groups, n_classes",
-        "items.weight, n_classes",
+        "after, items,",
+        "after, items.__class__(**(vars(items) | {'groups': None})),",
         "test_printed_errors_of_fit",
         "test_printed_figures_know_weights_and_groups",
     ),
@@ -681,8 +681,8 @@ _TABLES = [
     _bug(
         "gains: intervals without weights",
         "between",
-        "items.weight, items.groups, n_classes",
-        "None, items.groups, n_classes",
+        "after, items,",
+        "after, items.__class__(**(vars(items) | {'weight': None})),",
         "test_printed_figures_know_weights_and_groups",
     ),
     _bug(
@@ -896,17 +896,25 @@ _DATA = [
 _GAINS = [
     _bug(
         "gains: the fit costs nothing",
-        "gain_and_error",
+        "of",
         "np.hypot(of_items, of_fit)",
         "of_items",
         "test_the_interval_holds_the_gain_of_the_fitted_map_on_new_items",
     ),
     _bug(
         "gains: rows of a group as so many items",
-        "gain_and_error",
-        "effective_items(better, weight, units)",
-        "effective_items(better, weight, None)",
-        "test_copies_that_belong_together_leave_the_error_as_it_is",
+        "of",
+        "effective_items(now, weight, units)",
+        "effective_items(now, weight, None)",
+        "test_copies_that_belong_together_leave_the_interval_as_it_is",
+    ),
+    _bug(
+        "gains: only the labels that came",
+        "of",
+        "np.maximum(of_items, spread / n_items**0.5)",
+        "of_items",
+        "test_labels_that_bear_out_wrong_probabilities_do_not_make_the_interval_short",
+        "test_gain_and_interval_against_a_naive_loop",
     ),
     _bug(
         "gains: fit with another seed than diagnose",

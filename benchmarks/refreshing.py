@@ -46,10 +46,8 @@ def main() -> None:
     totals, before = [], None
     for start in range(TRAIN + CALIBRATE, len(y) - BLOCK + 1, BLOCK):
         rows = slice(start, start + BLOCK)
-        losses = {
-            name: brier_losses(swc.predict_proba(X[rows], y_proba=P[rows]), y[rows])
-            for name, swc in learners.items()
-        }
+        said = {name: swc.predict_proba(X[rows], y_proba=P[rows]) for name, swc in learners.items()}
+        losses = {name: brier_losses(Q, y[rows]) for name, Q in said.items()}
         scores = [brier_losses(P[rows], y[rows]).mean(), *(x.mean() for x in losses.values())]
         totals.append(scores)
         came = ""
@@ -63,9 +61,9 @@ def main() -> None:
         for name, options in WAYS.items():
             if options is not None:
                 learners[name].extend(X[rows], y[rows], y_proba=P[rows], **options)
-        own = brier_losses(learners["half-life"].out_of_sample_proba_[-BLOCK:], y[rows])
+        own = learners["half-life"].out_of_sample_proba_[-BLOCK:]
         items = CalibrationSet.to_score(y[rows], P[rows])
-        gain = Gain.between(losses["half-life"], own, items)
+        gain = Gain.between(said["half-life"], own, items)
         stated = f"{gain.value:+.4f} ({gain.low:+.4f} to {gain.high:+.4f})"
     write(
         "| mean | " + " | ".join(f"{score:.4f}" for score in np.mean(totals, axis=0)) + " | | |\n"

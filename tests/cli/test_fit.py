@@ -11,13 +11,12 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t as student
 
 from hetcal import load
 from hetcal.calibration.registry import get_calibrator, list_calibrators
 from hetcal.cli import _fit
-from hetcal.metrics.gains import gain_and_error
-from hetcal.metrics.standard_errors import error_of_mean
+from hetcal.data import CalibrationSet
+from hetcal.metrics.gains import Gain
 from hetcal.persistence import describe
 
 ROLES = ("--label", "outcome", "--proba", "p_*")
@@ -126,9 +125,17 @@ def test_printed_figures_know_weights_and_groups(call, loans, tmp_path, capsys, 
     share = table["own"].to_numpy(float) if role == "weight" else np.ones(90)
     share /= share.sum()
     units = table["own"].to_numpy() - 1 if role == "groups" else None
-    gain, error = gain_and_error(before, after, share, units)
-    half = error * student.ppf(0.975, error_of_mean(before - after, share, units)[1])
-    expected = [share @ before, share @ after, gain, gain - half, gain + half]
+    items = CalibrationSet.check(
+        None,
+        table["outcome"],
+        y_proba=P,
+        classes=calibrator.classes_,
+        caller="test",
+        sample_weight=share if role == "weight" else None,
+        groups=units,
+    )
+    gain = Gain.between(P, calibrator.out_of_sample_proba_, items)
+    expected = [share @ before, share @ after, gain.value, gain.low, gain.high]
     assert printed == pytest.approx(expected, abs=6e-5)
 
 

@@ -13,7 +13,6 @@ from tests.cli.conftest import make_loans
 import hetcal
 from hetcal.data import CalibrationSet
 from hetcal.metrics.gains import Gain
-from hetcal.metrics.scores import brier_losses
 from hetcal.persistence import describe
 
 
@@ -59,8 +58,7 @@ def test_the_gain_is_that_of_extend_out_of_sample(refreshed, folder, tables, tmp
     items = items_of(new, swc.classes_)
     before = swc.predict_proba(items.X, y_proba=items.output)
     swc.extend(items.X, items.labels, y_proba=items.output, half_life=60)
-    losses = [brier_losses(Q, items.codes) for Q in (before, swc.out_of_sample_proba_[-120:])]
-    gain = Gain.between(*losses, items)
+    gain = Gain.between(before, swc.out_of_sample_proba_[-120:], items)
     assert facts["brier_before"] - facts["brier_after"] == pytest.approx(gain.value)
     assert (facts["gain_low"], facts["gain_high"]) == pytest.approx((gain.low, gain.high))
     assert facts["gain_low"] > 0

@@ -154,21 +154,6 @@ def items_of(y, P, groups=None):
     return CalibrationSet.check(np.zeros((len(y), 1)), y, y_proba=P, groups=groups, caller="test")
 
 
-def test_gain_against_a_naive_loop():
-    rng = np.random.default_rng(0)
-    items = items_of(rng.integers(0, 2, 50), np.full(50, 0.5))
-    a, b = rng.uniform(size=50), rng.uniform(size=50)
-    gain = Gain.between(a, b, items)
-    difference = [x - y for x, y in zip(a, b, strict=True)]
-    of_items = np.std(difference, ddof=1) / np.sqrt(50)
-    of_fit = 4 * min(np.mean(a), np.mean(b)) / 50
-    error = np.sqrt(of_items**2 + of_fit**2)
-    quantile = 2.0096  # Student's, 49 degrees of freedom
-    assert gain.value == pytest.approx(np.mean(difference))
-    assert gain.high - gain.value == pytest.approx(quantile * error, rel=1e-4)
-    assert gain.less(1.0) == pytest.approx(gain.value - error * quantile / 1.96, rel=1e-4)
-
-
 def p_values_where_all_is_right(n_draws):
     """Return p-values of the test that the probabilities are right on average, where they are."""
     p_values = []

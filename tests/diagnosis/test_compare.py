@@ -17,6 +17,7 @@ from hetcal.calibration import TemperatureScaling, Uncalibrated
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis.latex import escaped
 from hetcal.metrics import accuracy, brier_score, expected_calibration_error, log_loss
+from hetcal.metrics.gains import gain_and_error
 from hetcal.metrics.standard_errors import mean_and_error, within_one_se
 from hetcal.paper.published import published_table
 
@@ -131,8 +132,10 @@ def test_the_differences_are_paired(comparison, data):
     value, error = comparison.difference(other, best)
     assert value == pytest.approx(rows.loc[other, "difference"])
     assert error == pytest.approx(rows.loc[other, "difference_se"])
-    reverse, same_error = comparison.difference(best, other)
-    assert (reverse, same_error) == (pytest.approx(-value), pytest.approx(error))
+    losses, after = [out.losses_by_label(name, "brier") for name in (best, other)], out.proba(other)
+    reverse, its_error = comparison.difference(best, other)
+    assert reverse == pytest.approx(-value)
+    assert its_error == gain_and_error(*losses, after, out.scored)[1]
 
 
 def test_a_table_for_a_paper(comparison):

@@ -123,6 +123,28 @@ def test_equal_losses_and_single_units():
     assert np.isnan(interval_of_mean(np.array([0.2, 0.4]), units=np.array([0, 0]))).all()
 
 
+def test_rare_losses_hold_also_where_none_was_seen():
+    """One item in 80 costs 0.9: of 100 items three in ten samples have none."""
+    rng = np.random.default_rng(0)
+    cost = np.tile([0.0, 0.9], (100, 1))
+    held = certain = 0
+    for _ in range(300):
+        losses = 0.9 * (rng.random(100) < 1 / 80)
+        low, high = interval_of_mean(losses, by_label=cost)
+        held += low <= 0.9 / 80 <= high
+        low, high = interval_of_mean(losses)
+        certain += low == high
+    assert held >= 280
+    assert certain > 60
+
+
+def test_equal_losses_are_certain_where_no_label_changes_them():
+    half = interval_of_mean(np.full(50, 0.5), by_label=np.full((50, 2), 0.5))
+    assert half == pytest.approx((0.5, 0.5), abs=1e-12)
+    low, high = interval_of_mean(np.full(50, 0.1), by_label=np.tile([0.1, 1.1], (50, 1)))
+    assert (low, high) == pytest.approx((0.1, 0.1 + wilson(0.0, 50)[1]), abs=0.004)
+
+
 @pytest.mark.parametrize("heavy", [1e5, 1e6, 1e9, 1e16, 1e300])
 @pytest.mark.parametrize("in_groups", [False, True])
 def test_one_unit_with_nearly_all_the_weight_has_no_interval(heavy, in_groups):
@@ -133,9 +155,10 @@ def test_one_unit_with_nearly_all_the_weight_has_no_interval(heavy, in_groups):
 
 @pytest.mark.parametrize("right", [0.0, 1.0])
 def test_an_accuracy_without_exception_is_not_certain(right):
-    found = interval_of_mean(np.full(200, right), metric="accuracy")
+    given = {"metric": "accuracy", "by_label": np.tile([0.0, 1.0], (200, 1))}
+    found = interval_of_mean(np.full(200, right), **given)
     np.testing.assert_allclose(found, wilson(right, 200), atol=0.001)
-    pairs = interval_of_mean(np.full(200, right), units=np.arange(200) // 2, metric="accuracy")
+    pairs = interval_of_mean(np.full(200, right), units=np.arange(200) // 2, **given)
     np.testing.assert_allclose(pairs, wilson(right, 100), atol=0.001)
 
 

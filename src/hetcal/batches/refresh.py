@@ -209,7 +209,7 @@ def _scored(model: LoadedModel, new: LaterRows, learned: _Learned) -> Refreshed:
     losses = [brier_losses(Q, scored.codes) for Q in (P, before, learned.proba)]
     means: list[float] = [float(np.average(loss, weights=scored.weight)) for loss in losses]
     known = not np.isnan(losses[-1]).any()
-    gain = Gain.between(losses[1], losses[2], scored) if known else None
+    gain = Gain.between(before, learned.proba, scored) if known else None
     if gain is not None and not np.isfinite(gain.high - gain.low):  # one row, or one group
         gain = None
     return Refreshed(

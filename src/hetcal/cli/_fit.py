@@ -184,11 +184,10 @@ def _measured(calibrator: Any, items: CalibrationSet, seed: int) -> dict[str, fl
         Q = out_of_sample_proba(calibrator, items, seed)
         low_quantile = low_support(calibrator)
     scored, known = items.with_positive_weight(), items.weights > 0
-    losses = brier_losses(scored.proba, scored.codes)
-    before = float(np.average(losses, weights=scored.weight))
+    before = float(np.average(brier_losses(scored.proba, scored.codes), weights=scored.weight))
     after = low = high = None
     if not np.isnan(Q).any():
-        gain = Gain.between(losses, brier_losses(Q[known], scored.codes), scored)
+        gain = Gain.between(scored.proba, Q[known], scored)
         after, low, high = before - gain.value, gain.low, gain.high
     return {
         "brier_before": before,

@@ -133,7 +133,9 @@ class Comparison:
     def difference(self, first: str, second: str, metric: str = "brier") -> tuple[float, float]:
         """Return the paired difference first - second in a metric, and its standard error.
 
-        Below zero the first is better, except for accuracy.
+        Below zero the first is better, except for accuracy. The error is that of the gain from
+        replacing the first by the second, as everywhere in hetcal: labels vary at least as much as
+        the second expects.
         """
         return paired_difference(self._kept(), first, second, metric, **self._bootstrap)
 

@@ -24,7 +24,7 @@ from hetcal.diagnosis.baselines import plain_baselines
 from hetcal.diagnosis.inputs import calibration_items
 from hetcal.diagnosis.splits import make_splits
 from hetcal.diagnosis.steps import Progress
-from hetcal.metrics.scores import brier_losses, log_losses
+from hetcal.metrics.scores import brier_losses, log_losses, losses_by_label
 
 LOSSES = ("brier", "log_loss", "accuracy")
 
@@ -129,6 +129,10 @@ class Predictions:
         """
         codes = self.items.codes[self.rows]
         return self._averaged(item_losses(self.stacked(name), codes, metric))
+
+    def losses_by_label(self, name: str, metric: str) -> Matrix:
+        """Return the same with each label that an item might have, shape (n, K)."""
+        return self._averaged(losses_by_label(self.stacked(name), metric))
 
     def _averaged(self, values: Matrix) -> Matrix:
         total = np.zeros((self.items.n_items, *values.shape[1:]))

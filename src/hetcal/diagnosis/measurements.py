@@ -138,18 +138,19 @@ def measure(
     mapped_loss = brier_losses(maps[candidates.GLOBAL_MAP], codes)
     # With few items a map may be worse than none: what comes after must beat both.
     mapping_pays = _mean(mapped_loss, items) < _mean(loss, items)
-    reference_loss = mapped_loss if mapping_pays else loss
+    mapped = maps[candidates.GLOBAL_MAP]
+    reference, reference_loss = (mapped, mapped_loss) if mapping_pays else (items.proba, loss)
 
     begin("fitting the hybrid")
     fitted = _fitted_hybrid(items, random_state, n_jobs) if hybrid is None else hybrid
-    blend_loss = brier_losses(_out_of_sample_blend(fitted, items), codes)
+    blend = _out_of_sample_blend(fitted, items)
+    blend_loss = brier_losses(blend, codes)
     could_win = _brier_without_model(fitted, blend_loss, items) < _mean(reference_loss, items)
 
     begin("retraining plain models")
     options = {"seed": random_state, "n_jobs": n_jobs}
     alone = candidates.retrained(items, folds, with_boosting=could_win, **options)
     best_retrained, retrained = candidates.best_of(alone, items, folds)
-    retrained_loss = brier_losses(retrained, codes)
     Z = np.hstack([items.features(), items.scores.log_proba])
     voted = candidates.forest_vote(Z, items, **options)
     halves = Folds.make(items.n_items, 2, seed=[random_state, 1], groups=items.groups)
@@ -162,19 +163,18 @@ def measure(
     found = _subgroups(items, random_state)
 
     begin("weighing the evidence")
-    voted_loss = brier_losses(voted, codes)
     return Measurements(
         brier=_mean(loss, items),
         best_map_brier=_mean(mapped_loss, items),
         reference_brier=_mean(reference_loss, items),
         best_map=candidates.GLOBAL_MAP,
-        global_gain=Gain.between(loss, mapped_loss, items),
-        local_gain=Gain.between(reference_loss, blend_loss, items),
-        retraining_gain=Gain.between(reference_loss, retrained_loss, items),
-        hybrid_gain=Gain.between(loss, blend_loss, items),
-        hybrid_over_retrained=Gain.between(retrained_loss, blend_loss, items),
-        model_gain=Gain.between(brier_losses(alone["forest"], codes), voted_loss, items),
-        doubling_gain=Gain.between(brier_losses(from_half, codes), voted_loss, items),
+        global_gain=Gain.between(items.proba, mapped, items),
+        local_gain=Gain.between(reference, blend, items),
+        retraining_gain=Gain.between(reference, retrained, items),
+        hybrid_gain=Gain.between(items.proba, blend, items),
+        hybrid_over_retrained=Gain.between(retrained, blend, items),
+        model_gain=Gain.between(alone["forest"], voted, items),
+        doubling_gain=Gain.between(from_half, voted, items),
         hh_global=hidden.hh_global_mean_,
         hh_local=hidden.hh_local_mean_,
         hh_standard_error=hidden.standard_error_,

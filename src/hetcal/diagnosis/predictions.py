@@ -120,14 +120,16 @@ def forward_evidence(evidence: Measurements, compared: Compared) -> Measurements
     """Return the evidence with every gain measured on later items."""
     items = compared.out.items.take(compared.rows)
     names = compared.out.methods
-    loss = {name: brier_losses(compared.proba(name), items.codes) for name in names}
+    said = {name: compared.proba(name) for name in names}
 
     def mean(name: str) -> float:
-        return float(np.average(loss[name], weights=items.weights))
+        return float(np.average(brier_losses(said[name], items.codes), weights=items.weights))
+
+    def gain(worse: str, better: str) -> Gain:
+        return Gain.between(said[worse], said[better], items)
 
     retrained = [name for name in names if name.endswith("on X")]
-    global_gain = Gain.between(loss["uncalibrated"], loss[GLOBAL_MAP], items)
-    local_gain = Gain.between(loss[GLOBAL_MAP], loss["hybrid"], items)
+    global_gain, local_gain = gain("uncalibrated", GLOBAL_MAP), gain(GLOBAL_MAP, "hybrid")
     changed: dict[str, Any] = {
         "brier": mean("uncalibrated"),
         "best_map": GLOBAL_MAP,
@@ -135,15 +137,15 @@ def forward_evidence(evidence: Measurements, compared: Compared) -> Measurements
         "reference_brier": mean(GLOBAL_MAP),
         "global_gain": global_gain,
         "local_gain": local_gain,
-        "hybrid_gain": Gain.between(loss["uncalibrated"], loss["hybrid"], items),
+        "hybrid_gain": gain("uncalibrated", "hybrid"),
         "global_p_value": _p_value(global_gain),
         "local_p_value": _p_value(local_gain),
     }
     if retrained:
         best = min(retrained, key=mean)
         changed["best_retrained"] = best.removesuffix(" on X")
-        changed["retraining_gain"] = Gain.between(loss[GLOBAL_MAP], loss[best], items)
-        changed["hybrid_over_retrained"] = Gain.between(loss[best], loss["hybrid"], items)
+        changed["retraining_gain"] = gain(GLOBAL_MAP, best)
+        changed["hybrid_over_retrained"] = gain(best, "hybrid")
     return replace(evidence, **changed)
 
 

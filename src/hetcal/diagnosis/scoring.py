@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,9 +48,20 @@ def paired_difference(
     n_bootstrap: int = 200,
     random_state: int = 0,
 ) -> tuple[float, float]:
-    """Return the difference first - second in a metric, and its standard error."""
-    sample = _sample(out, [first, second], metric, n_bootstrap, random_state)
-    return float(sample.values[0] - sample.values[1]), float(sample.difference_errors.max())
+    """Return the difference first - second in a metric, and its standard error.
+
+    What the second gains over the first, as :class:`hetcal.metrics.gains.Gain` has it.
+    """
+    if metric == "ece":
+        sample = _from_bootstrap(out, [first, second], n_bootstrap, random_state)
+        return float(sample.values[0] - sample.values[1]), float(sample.difference_errors.max())
+    return _gain(out, first, second, metric)
+
+
+def _gain(out: Predictions, worse: str, better: str, metric: str) -> tuple[float, float]:
+    kept = out.scored_rows
+    before, after = (out.losses_by_label(name, metric)[kept] for name in (worse, better))
+    return gain_and_error(before, after, out.proba(better)[kept], out.scored, metric=metric)
 
 
 def _sample(
@@ -89,11 +99,9 @@ def _from_losses(out: Predictions, names: list[str], metric: str) -> _Sample:
     weight, units = out.scored.weight, out.scored.groups
     values, errors = mean_and_error(losses, weight, units)
     best = _best(values, metric in HIGHER_IS_BETTER)
-    kind: dict[str, Any] = {"n_classes": out.items.n_classes, "metric": metric}
-    difference_errors = [
-        gain_and_error(loss, losses[best], weight, units, **kind)[1] for loss in losses
-    ]
-    ends = interval_of_mean(losses, weight, units, metric=metric)
+    difference_errors = [_gain(out, name, names[best], metric)[1] for name in names]
+    by_label = np.stack([out.losses_by_label(name, metric)[kept] for name in names])
+    ends = interval_of_mean(losses, weight, units, metric=metric, by_label=by_label)
     return _Sample(values, errors, *ends, np.array(difference_errors))
 
 

@@ -190,9 +190,10 @@ def cost(
     codes = scored.codes
     costs = []
     for name in names:
-        paid = matrix[codes, (compared.proba(name) @ matrix).argmin(axis=1)]
+        by_label = matrix[:, (compared.proba(name) @ matrix).argmin(axis=1)].T
+        paid = by_label[np.arange(len(codes)), codes]
         mean = float(np.average(paid, weights=scored.weight))
-        ends = interval_of_mean(paid, scored.weight, scored.groups)
+        ends = interval_of_mean(paid, scored.weight, scored.groups, by_label=by_label)
         low, high = (mean if np.isnan(end) else float(end) for end in ends)
         costs.append(findings.CostRow(name, label_of(name), mean, low, high))
     if matrix.shape != (2, 2):

@@ -156,7 +156,8 @@ def _mean_statistics(
     }
     if cost_matrix is not None:
         found["expected_cost"] = expected_cost_statistic(items, cost_matrix=cost_matrix)
-    return found | {DIFFERENCE: WeightedMean(outcome - score, items)}
+    either = np.array([0.0, 1.0]) - score[:, None]
+    return found | {DIFFERENCE: WeightedMean(outcome - score, items, either)}
 
 
 def _model_error(name: str, items: CalibrationSet) -> float:

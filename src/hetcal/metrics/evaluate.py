@@ -280,7 +280,8 @@ class _Evaluated:
         kind, own, drawn = _KINDS[metric], self.own[metric], self.drawn[metric]
         if kind is None:
             mean = self.statistics.means[metric]
-            return interval_of_loss(own[0, 0], mean.losses, mean.items, drawn, confidence, metric)
+            losses = mean.losses, mean.by_label
+            return interval_of_loss(own[0, 0], *losses, mean.items, drawn, confidence, metric)
         return kind.interval(own, drawn, confidence)
 
     def difference(self, baseline: _Evaluated, metric: str, confidence: float) -> Interval:
@@ -293,8 +294,9 @@ class _Evaluated:
         if kind is not None:
             return kind.difference(own, drawn, confidence)
         mean, other = (of.statistics.means[metric] for of in (self, baseline))
-        value, losses = (own[0] - own[1])[0, 0], mean.losses - other.losses
-        return interval_of_loss(value, losses, mean.items, drawn[0], confidence)
+        losses = mean.losses - other.losses, mean.by_label - other.by_label
+        value = (own[0] - own[1])[0, 0]
+        return interval_of_loss(value, *losses, mean.items, drawn[0], confidence)
 
 
 def _joined(blocks: list[dict[str, Matrix]], own: dict[str, Matrix]) -> dict[str, Matrix]:

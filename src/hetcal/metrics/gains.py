@@ -7,7 +7,11 @@ with the fit :math:`\hat q` held fixed. It is estimated by the mean of
 the label of item i. Two things move that mean away from G:
 
 - The items are a sample: the usual standard error of the mean of :math:`d_i`, by group where rows
-  belong together.
+  belong together. It is too short where the labels happen to bear out wrong probabilities. Behind
+  an overconfident classifier a few items say how wrong it is, those that it is sure of and wrong
+  about; a sample with too few of them has a small gain *and* a small spread of :math:`d_i`. So the
+  spread counts at least as much as that of labels drawn from :math:`\hat q_{-i}`, and the interval
+  has the skewness of these (:func:`~hetcal.metrics.standard_errors.interval_of_mean` says how).
 - The recipe is estimated too. Take one fitted direction along which nothing can be gained, its
   coefficient :math:`\hat\theta` of variance :math:`\sigma^2` around 0. The stated gain is about
   :math:`c (\hat\theta^2 - 2 \sigma^2)`, the true one :math:`- c \hat\theta^2`: they differ by
@@ -27,12 +31,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import stdtrit
 
-from hetcal._typing import Vector
+from hetcal._typing import Matrix, Vector
 from hetcal.data import CalibrationSet
-from hetcal.metrics.standard_errors import effective_items, error_of_mean
+from hetcal.metrics.scores import losses_by_label
+from hetcal.metrics.standard_errors import effective_items, error_of_mean, skewed_interval
 
 Z95 = 1.96
 # What fitting a direction costs, times n. None: the mean loss. No map is fitted to the accuracy.
@@ -48,14 +51,15 @@ class Gain:
     high: float
 
     @classmethod
-    def between(cls, worse: Vector, better: Vector, items: CalibrationSet) -> Gain:
-        """Return how much ``better`` improves on ``worse``; paired, by group where there are."""
-        gain, error = gain_and_error(
-            worse, better, items.weight, items.groups, n_classes=items.n_classes
-        )
-        _, freedom = error_of_mean(worse - better, items.weight, items.groups)
-        half = error * float(stdtrit(max(freedom, 1.0), 0.975))
-        return cls(gain, gain - half, gain + half)
+    def between(cls, before: Matrix, after: Matrix, items: CalibrationSet) -> Gain:
+        """Return how much probabilities improve on others; paired, by group where there are.
+
+        Each item is predicted without its label.
+        """
+        losses = losses_by_label(before), losses_by_label(after)
+        found = _Estimate.of(*losses, after, items, "brier")
+        ends = skewed_interval(found.value, found.error, found.freedom, found.skewness)
+        return cls(found.value, *ends)
 
     @property
     def standard_error(self) -> float:
@@ -68,42 +72,72 @@ class Gain:
 
 
 def gain_and_error(
-    worse: Vector,
-    better: Vector,
-    weight: Vector | None = None,
-    units: NDArray[np.int64] | None = None,
-    *,
-    n_classes: int = 2,
-    metric: str = "brier",
+    worse: Matrix, better: Matrix, after: Matrix, items: CalibrationSet, *, metric: str = "brier"
 ) -> tuple[float, float]:
     """Return the mean of ``worse - better``, and its standard error as an estimate of the gain.
 
     Parameters
     ----------
-    worse, better : ndarray of shape (n,)
-        Losses of the same items, each predicted without its label.
-    weight : ndarray of shape (n,), optional
-    units : ndarray of shape (n,), optional
-        Group numbers 0..G-1; items of one group are not independent.
-    n_classes : int, default=2
+    worse, better : ndarray of shape (n, K)
+        Losses of the same items, each predicted without its label, with each label that an item
+        might have.
+    after : ndarray of shape (n, K)
+        The probabilities whose losses ``better`` are.
+    items : CalibrationSet
+        Labels, weights and groups.
     metric : {"brier", "log_loss", "accuracy"}, default="brier"
 
     Examples
     --------
-    >>> before = np.array([0.3, 0.5, 0.2, 0.6])
-    >>> gain, error = gain_and_error(before, before - 0.1)
+    >>> items = CalibrationSet.to_score([0, 1, 1, 0], [0.5, 0.5, 0.5, 0.5])
+    >>> after = np.array([[0.6, 0.4], [0.4, 0.6], [0.4, 0.6], [0.6, 0.4]])
+    >>> losses = [losses_by_label(Q) for Q in (items.proba, after)]
+    >>> gain, error = gain_and_error(*losses, after, items)
     >>> round(gain, 3), round(error, 3)
-    (0.1, 0.3)
-    >>> gain_and_error(before, before)
+    (0.18, 0.335)
+    >>> gain_and_error(losses[0], losses[0], items.proba, items)
     (0.0, 0.0)
     """
-    gain = np.average(worse - better, weights=weight)
-    of_items, _ = error_of_mean(worse - better, weight, units)
-    if np.array_equal(worse, better):  # nothing was changed, and nothing is gained on any item
-        return float(gain), float(of_items)
-    cost = _COSTS[metric]
-    if cost is None:
-        cost = min(np.average(worse, weights=weight), np.average(better, weights=weight))
-    directions = 2 * (n_classes - 1)
-    of_fit = (8 * directions) ** 0.5 * float(cost) / effective_items(better, weight, units)
-    return float(gain), float(np.hypot(of_items, of_fit))
+    found = _Estimate.of(worse, better, after, items, metric)
+    return found.value, found.error
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    value: float
+    error: float
+    freedom: float
+    skewness: float
+
+    @classmethod
+    def of(
+        cls, worse: Matrix, better: Matrix, after: Matrix, items: CalibrationSet, metric: str
+    ) -> _Estimate:
+        rows, weight, units = np.arange(items.n_items), items.weight, items.groups
+        before, now = (losses[rows, items.codes] for losses in (worse, better))
+        gain = float(np.average(before - now, weights=weight))
+        of_items, freedom = error_of_mean(before - now, weight, units)
+        if np.array_equal(worse, better):  # nothing was changed, and nothing is gained on any item
+            return cls(gain, float(of_items), freedom, 0.0)
+        n_items = effective_items(before - now, weight, units)
+        spread, skewness = _of_drawn_labels(worse - better, after, items.weights)
+        of_items = float(np.maximum(of_items, spread / n_items**0.5))
+        cost = _COSTS[metric]
+        if cost is None:
+            cost = min(np.average(losses, weights=weight) for losses in (before, now))
+        directions = 2 * (items.n_classes - 1)
+        of_fit = (8 * directions) ** 0.5 * float(cost) / effective_items(now, weight, units)
+        error = float(np.hypot(of_items, of_fit))
+        if error > 0:
+            skewness *= of_items / error / n_items**0.5
+        return cls(gain, error, freedom, skewness)
+
+
+def _of_drawn_labels(gains: Matrix, proba: Matrix, weight: Vector) -> tuple[float, float]:
+    """Return standard deviation and skewness of the gain of an item, its label drawn."""
+    share = weight[:, None] * proba
+    share = share / share.sum()
+    deviation = gains - np.vdot(share, gains)
+    spread = float(np.vdot(share, deviation**2)) ** 0.5
+    third = float(np.vdot(share, deviation**3))
+    return spread, third / spread**3 if spread > 0 else 0.0

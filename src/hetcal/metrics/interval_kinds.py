@@ -22,6 +22,7 @@ Pair = tuple[Matrix, Matrix]  # of a method, and of the one that it is compared 
 def interval_of_loss(
     value: float,
     losses: Vector,
+    by_label: Matrix,
     items: CalibrationSet,
     drawn: Matrix,
     confidence: float,
@@ -34,7 +35,12 @@ def interval_of_loss(
     if drawn.shape[1] == 0:
         return Interval(value, np.nan, np.nan)
     ends = interval_of_mean(
-        losses, items.weight, items.groups, confidence=confidence, metric=metric
+        losses,
+        items.weight,
+        items.groups,
+        confidence=confidence,
+        metric=metric,
+        by_label=by_label,
     )
     return Interval(value, *map(float, ends))
 

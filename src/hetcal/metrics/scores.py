@@ -183,29 +183,46 @@ def log_losses(proba: Matrix, codes: NDArray[np.integer], *, eps: float = LOG_LO
     return -np.log(np.clip(proba[..., np.arange(codes.shape[0]), codes], eps, 1 - eps))
 
 
+def losses_by_label(proba: Matrix, metric: str = "brier", *, eps: float = LOG_LOSS_EPS) -> Matrix:
+    """Return what each row would cost with each label, shape (n, K).
+
+    Examples
+    --------
+    >>> losses_by_label(np.array([[0.9, 0.1]])).round(2)
+    array([[0.02, 1.62]])
+    """
+    if metric == "brier":
+        return np.einsum("nj,nj->n", proba, proba)[:, None] + 1 - 2 * proba
+    if metric == "log_loss":
+        return -np.log(np.clip(proba, eps, 1 - eps))
+    return np.eye(proba.shape[1])[proba.argmax(axis=1)]  # whether the label is the predicted one
+
+
 def brier_statistic(items: CalibrationSet) -> WeightedMean:
     """Return :func:`brier_score` as a function of item counts."""
-    return WeightedMean(brier_losses(items.proba, items.codes), items)
+    by_label = losses_by_label(items.proba)
+    return WeightedMean(brier_losses(items.proba, items.codes), items, by_label)
 
 
 def log_loss_statistic(items: CalibrationSet, *, eps: float = LOG_LOSS_EPS) -> WeightedMean:
     """Return :func:`log_loss` as a function of item counts."""
     if not 0 < eps < 0.5:
         raise ValueError(f"log_loss: eps must lie between 0 and 0.5, both excluded; got {eps!r}.")
-    return WeightedMean(log_losses(items.proba, items.codes, eps=eps), items)
+    by_label = losses_by_label(items.proba, "log_loss", eps=eps)
+    return WeightedMean(log_losses(items.proba, items.codes, eps=eps), items, by_label)
 
 
 def accuracy_statistic(items: CalibrationSet) -> WeightedMean:
     """Return :func:`accuracy` as a function of item counts."""
-    right = items.proba.argmax(axis=1) == items.codes
-    return WeightedMean(right.astype(np.float64), items)
+    right = losses_by_label(items.proba, "accuracy")
+    return WeightedMean(right[np.arange(items.n_items), items.codes], items, right)
 
 
 def expected_cost_statistic(items: CalibrationSet, *, cost_matrix: ArrayLike) -> WeightedMean:
     """Return :func:`expected_cost` as a function of item counts."""
     cost = check_cost_matrix(cost_matrix, items.n_classes)
     decisions = (items.proba @ cost).argmin(axis=1)
-    return WeightedMean(cost[items.codes, decisions], items)
+    return WeightedMean(cost[items.codes, decisions], items, cost[:, decisions].T)
 
 
 def check_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> Matrix:

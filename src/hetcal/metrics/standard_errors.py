@@ -15,6 +15,12 @@ Value ± 1.96 standard errors is a poor interval of a mean loss in two cases, an
   :math:`\mu` with :math:`z^2 \le t^2 (1 + c \gamma z)`, as Wilson's interval of a share does.
   :math:`c = (2 t^2 + 1) / 3 t^2` makes its ends those of Hall (1992) where skewness is small; it
   reaches further up than down, and stays finite.
+
+And what has not happened in n items may still happen: a share of :math:`t^2 / (n + t^2)` of new
+items, which is the upper end of Wilson's interval of a share where none of n was seen (the rule of
+three is a one-sided version of it). Where it is known what an item costs with each label, the
+interval reaches at least to where so many have their worst label, and so many their best. So equal
+losses are no certainty, unless no label could change them.
 """
 
 from __future__ import annotations
@@ -86,6 +92,7 @@ def interval_of_mean(
     *,
     confidence: float = 0.95,
     metric: str | None = None,
+    by_label: Matrix | None = None,
 ) -> tuple[Matrix, Matrix]:
     """Return both ends of an interval of the mean over the law, for each row of losses.
 
@@ -97,8 +104,10 @@ def interval_of_mean(
     confidence : float, default=0.95
     metric : str, optional
         What the losses are. No interval of an accuracy, a Brier score or a log loss reaches beyond
-        what these can be; and an accuracy of 1 (or 0) has Wilson's interval, though no item shows
-        how far it may be off.
+        what these can be.
+    by_label : ndarray of shape (..., n, K), optional
+        What each item would cost with each label. Without it equal losses have an interval of no
+        width, and rare losses that were not seen are not counted.
 
     Returns
     -------
@@ -113,11 +122,22 @@ def interval_of_mean(
     >>> low, high = interval_of_mean(losses)
     >>> round(float(low), 3), round(float(high), 3)
     (0.025, 0.088)
+
+    None of 100 costs anything, and any of them might have cost 1:
+
+    >>> low, high = interval_of_mean(np.zeros(100), by_label=np.tile([0.0, 1.0], (100, 1)))
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.0, 0.038)
     """
     losses = np.asarray(losses, dtype=np.float64)
+    possible = losses[..., None] if by_label is None else by_label
     each = [
-        _interval(row, _shares(row.shape[0], weight), units, confidence, metric == "accuracy")
-        for row in losses.reshape(-1, losses.shape[-1])
+        _interval(row, _shares(row.shape[0], weight), units, confidence, of_row)
+        for row, of_row in zip(
+            losses.reshape(-1, losses.shape[-1]),
+            possible.reshape(-1, *possible.shape[-2:]),
+            strict=True,
+        )
     ]
     low, high = np.array(each).T.reshape(2, *losses.shape[:-1])
     if metric in _LARGEST:
@@ -130,10 +150,10 @@ def _interval(
     share: Vector,
     units: NDArray[np.int64] | None,
     confidence: float,
-    counts: bool = False,
+    possible: Matrix,
 ) -> tuple[float, float]:
     kept = share > 0
-    losses, share = losses[kept], share[kept]
+    losses, share, possible = losses[kept], share[kept], possible[kept]
     units = np.arange(len(losses)) if units is None else _numbered(units[kept])
     # Beside a unit with nearly all the weight the others do not show how far it may be off.
     if units.max() == 0 or np.bincount(units, share).max() > _NEARLY_ALL:
@@ -142,15 +162,22 @@ def _interval(
     deviation = losses - mean
     spread = float(share @ deviation**2) ** 0.5
     n_items = effective_items(losses, share, units)
-    if spread <= 1e-12 * abs(mean):
-        if not counts:
-            return mean, mean
-        beyond = float(stdtrit(float(units.max()), (1 + confidence) / 2)) ** 2
-        beyond /= n_items + beyond
-        return (mean - beyond, mean) if mean > 0.5 else (mean, mean + beyond)
-    error, freedom = error_of_mean(losses, share, units)
+    low = high = mean
+    if spread > 1e-12 * abs(mean):
+        error, freedom = error_of_mean(losses, share, units)
+        skewness = float(share @ deviation**3) / spread**3 / n_items**0.5
+        low, high = skewed_interval(mean, error, freedom, skewness, confidence)
+    unseen = float(stdtrit(float(units.max()), (1 + confidence) / 2)) ** 2
+    unseen /= n_items + unseen
+    least, most = (float(share @ side(possible, axis=1)) for side in (np.min, np.max))
+    return min(low, mean - unseen * (mean - least)), max(high, mean + unseen * (most - mean))
+
+
+def skewed_interval(
+    mean: float, error: float, freedom: float, skewness: float, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return both ends of the interval of a mean whose estimate has this skewness."""
     quantile = float(stdtrit(max(freedom, 1.0), (1 + confidence) / 2))
-    skewness = float(share @ deviation**3) / spread**3 / n_items**0.5
     skewness *= (2 * quantile**2 + 1) / (3 * quantile**2)
     shift = quantile**2 * skewness / 2
     half = quantile * (1 + (quantile * skewness) ** 2 / 4) ** 0.5

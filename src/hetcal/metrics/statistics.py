@@ -50,6 +50,7 @@ class WeightedMean:
 
     losses: Vector
     items: CalibrationSet
+    by_label: Matrix  # what each item may lose, (n, K)
 
     def __call__(self, counts: Matrix) -> Vector:
         """Return the mean of each resample."""

@@ -19,8 +19,7 @@ from scipy.special import ndtri
 
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.metrics.scores import brier_losses, log_losses
-from hetcal.metrics.standard_errors import kish_number
-from hetcal.monitor.watched import item_weights, own_predictions
+from hetcal.monitor.watched import independent_items, item_weights, own_predictions
 
 _STRATA = 5
 #: Flagged items are too many at so many times their rate.
@@ -135,7 +134,9 @@ class Expectation:
         squares = [np.average(excess[:, own] ** 2, axis=1, weights=weight[own]) for own in parts]
         self._excess = np.column_stack(means)
         self._variance = np.maximum(np.column_stack(squares) - self._excess**2, 0.0)
-        self._n_items = np.array([kish_number(weight[own]) for own in parts])
+        self._n_items = np.array(
+            [independent_items(calibrator, excess[:, own], own) for own in parts]
+        )
 
     def sums(self, Q: Matrix, n_flagged: int) -> ExpectedSums:
         """Return the sums over items with calibrated probabilities Q."""

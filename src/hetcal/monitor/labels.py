@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,11 @@ from hetcal._stored import expect, stored
 from hetcal._stored.fields import count, numbers
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.metrics.scores import brier_losses
-from hetcal.metrics.standard_errors import kish_number
 
 NAMES = ("accuracy", "brier")
 _LEAST_WEIGHT = 1e-300
+#: From scores of items, shape (n_scores, n), to how many independent items these are worth.
+Worth = Callable[[Matrix], float]
 
 
 @stored(
@@ -54,10 +56,13 @@ class LabelSums:
         return cls(0, *np.zeros((3, 2 + n_classes)))
 
     @classmethod
-    def over(cls, Q: Matrix, codes: Rows, weight: Vector | None = None) -> LabelSums:
+    def over(
+        cls, Q: Matrix, codes: Rows, weight: Vector | None = None, worth: Worth | None = None
+    ) -> LabelSums:
         """Return the sums over items with calibrated probabilities Q and observed classes.
 
-        Items of different weight are as many as they are worth (Kish), each counted by its weight.
+        Items of different weight, or of groups, count as the independent items that they are
+        worth, each by its weight.
         """
         confidence, squares = Q.max(axis=1), (Q**2).sum(axis=1)
         variance = np.vstack(
@@ -69,9 +74,10 @@ class LabelSums:
         )
         expected = np.vstack([confidence, 1 - squares, Q.T])
         parts = excesses(Q, codes), variance, expected
-        if weight is None:
+        if worth is None:
             return cls(len(Q), *(part.sum(axis=1) for part in parts))
-        n = round(kish_number(weight))
+        weight = np.ones(len(Q)) if weight is None else weight
+        n = round(worth(parts[0]))
         counts = n * weight / max(float(weight.sum()), _LEAST_WEIGHT)
         return cls(n, *(part @ counts for part in parts))
 

@@ -12,7 +12,7 @@ from hetcal.monitor.groups import Members, class_members, most_frequent, named_m
 from hetcal.monitor.labels import LabelSums
 from hetcal.monitor.reference import Reference
 from hetcal.monitor.streams import Streams
-from hetcal.monitor.watched import item_weights, own_predictions
+from hetcal.monitor.watched import independent_items, item_weights, own_predictions
 
 
 def start_streams(monitor: Any, calibrator: Any, stated: Matrix | None) -> Streams:
@@ -39,7 +39,7 @@ class _UsualLabels:
     def __init__(self, calibrator: Any, stated: Matrix | None, reference: Reference | None):
         Q, self.codes = own_predictions(calibrator)
         self.sources = [Q] if stated is None else [Q, stated]
-        self.weight = item_weights(calibrator)
+        self.weight, self.calibrator = item_weights(calibrator), calibrator
         self.rows = None if reference is None else reference.calibration_rows()
 
     def sums(self, own: NDArray[np.bool_] | None) -> list[LabelSums]:
@@ -51,4 +51,8 @@ class _UsualLabels:
         if own is not None and self.rows is not None and own.any():
             rows = self.rows[own]
         weight = None if self.weight is None else self.weight[rows]
-        return [LabelSums.over(Q[rows], self.codes[rows], weight) for Q in self.sources]
+
+        def worth(excess: Matrix) -> float:
+            return independent_items(self.calibrator, excess, rows)
+
+        return [LabelSums.over(Q[rows], self.codes[rows], weight, worth) for Q in self.sources]

@@ -12,6 +12,7 @@ from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import check_labels
 from hetcal._validation.containers import number_of_rows
 from hetcal.calibration.wrapper import LocallyCalibratedClassifier
+from hetcal.metrics.standard_errors import effective_items, kish_number
 
 
 class OtherItemsError(ValueError):
@@ -119,6 +120,20 @@ def own_predictions(calibrator: Any) -> tuple[Matrix, Rows]:
 def item_weights(calibrator: Any) -> Vector | None:
     """Return how much each calibration item counts; None where all count alike."""
     return getattr(items_of(calibrator), "weight", None)
+
+
+def independent_items(calibrator: Any, scores: Matrix, rows: Any) -> float:
+    """Return how many independent items some calibration items are worth, by scores of each.
+
+    A hybrid does not hold its groups: the items of each count as one.
+    """
+    weight, groups = item_weights(calibrator), getattr(calibrator, "groups_", None)
+    own = None if weight is None else weight[rows]
+    if groups is not None:
+        return min(effective_items(score, own, groups[rows]) for score in scores)
+    n = float(scores.shape[1]) if own is None else kish_number(own)
+    known = getattr(calibrator, "n_independent_", None)
+    return n if known is None else n * known / len(calibrator.calibration_labels())
 
 
 def _leaves(calibrator: Any) -> Any:
