@@ -1549,7 +1549,7 @@ _ERRORS = [
     ),
     _bug(
         "errors: skewness without its factor",
-        "_interval",
+        "skewed_interval",
         "skewness *= (2 * quantile**2 + 1) / (3 * quantile**2)",
         "pass",
         "test_the_ends_are_where_the_variance_has_grown_with_the_mean",
