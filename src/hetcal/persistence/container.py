@@ -172,7 +172,9 @@ def _parsed(text: bytes) -> dict[str, Any]:
         )
     except FileFormatError:
         raise
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:  # words of Python, which differ between versions
+        raise FileFormatError("The file's manifest is nested too deep to be read.") from error
+    except ValueError as error:
         raise FileFormatError(f"The file's manifest is no valid JSON ({error}).") from error
     if not isinstance(manifest, dict):
         raise FileFormatError("The file's manifest is not a JSON object.")
