@@ -501,7 +501,7 @@ class TreeGrower {
                   double right_squares, Split &best) const {
         const double exact = proxy(left_weight, left_squares, right_squares);
         const std::int32_t feature = static_cast<std::int32_t>(f);
-        const bool comes_first = best.feature == feature && below < best.last_left_code;
+        const bool comes_first = best.feature == feature && static_cast<Code>(below) < best.last_left_code;
         if (!(comes_first ? exact >= best.proxy : exact > best.proxy)) return;
         best.feature = feature;
         best.last_left_code = static_cast<Code>(below);
