@@ -48,7 +48,7 @@ from probability_intervals import Draw
 
 RESULTS = Path(__file__).parent / "results" / "coverage.csv"
 FIRST_SEED = 9_100_000
-N_NEW, N_LARGE = 3000, 100_000
+N_NEW, N_NEW_PER_ITEM, N_LARGE = 3000, 10, 100_000
 _MAPS = ("temperature", "isotonic")
 COLUMNS = ("key", "case", "problem", "n", "draws", "held", "width")
 
@@ -73,6 +73,14 @@ def drawn(name: str, n: int, seed: int) -> Problem:
     return draw(base, n, np.random.default_rng([seed, 7]), float(times) * STRENGTHS[base])
 
 
+def new_items(name: str, n: int, seed: int) -> Problem:
+    """Draw items that nothing has learned from, so many that they hardly add an error of their own.
+
+    As many new items as there were to calibrate would make true intervals look too short.
+    """
+    return drawn(name, max(N_NEW, N_NEW_PER_ITEM * n), seed + 10**9)
+
+
 def items_of(problem: Problem) -> CalibrationSet:
     """Return the calibration set, of all classes also where one did not occur."""
     return CalibrationSet.check(
@@ -89,17 +97,12 @@ def items_of(problem: Problem) -> CalibrationSet:
 # -- gains and scores ------------------------------------------------------------------------------
 
 
-def look_at_gains(
-    name: str, n: int, seed: int, experts: Any = ("proximity", "forests")
-) -> Iterator[Outcome]:
-    """Fit a global map and a hybrid with 30 trees; what they gain on new items is known.
-
-    Only forests and votes of similar items are among the hybrid's experts, for the time.
-    """
-    items, new = items_of(drawn(name, n, seed)), drawn(name, N_NEW, seed + 10**9)
+def look_at_gains(name: str, n: int, seed: int) -> Iterator[Outcome]:
+    """Fit a global map and a hybrid by default; what they gain on new items is known."""
+    items, new = items_of(drawn(name, n, seed)), new_items(name, n, seed)
     fitted = {
         "map": get_calibrator("global", classes=items.classes).fit_set(items),
-        "hybrid": HybridCalibrator(experts, n_estimators=30, classes=items.classes).fit_set(items),
+        "hybrid": HybridCalibrator(classes=items.classes).fit_set(items),
     }
     stated = {"p": items.proba} | {m: f.out_of_sample_proba_ for m, f in fitted.items()}
     said = {"p": new.y_proba} | {
@@ -144,7 +147,7 @@ def expected_of(calibrator: Any, new: Problem) -> float:
 
 def look_at_scores(name: str, n: int, seed: int) -> Iterator[Outcome]:
     """Look at the scores of p and of a map of p."""
-    items, new = items_of(drawn(name, n, seed)), drawn(name, N_NEW, seed + 10**9)
+    items, new = items_of(drawn(name, n, seed)), new_items(name, n, seed)
     fitted = get_calibrator("global", classes=items.classes).fit_set(items)
     stated = {"p": items.proba, "map": fitted.out_of_sample_proba_}
     said = {"p": new.y_proba, "map": fitted.predict_proba(y_proba=new.y_proba)}
@@ -163,13 +166,6 @@ def of_the_law(expected: Callable[[np.ndarray, Problem], float], name: str) -> f
     """Return what p scores on many items."""
     large = drawn(name, N_LARGE, 1)
     return expected(large.y_proba, large)
-
-
-def look_at_default_gains(name: str, n: int, seed: int) -> Iterator[Outcome]:
-    """Do the same with all experts, as a hybrid has them by default."""
-    for key, case, held, width in look_at_gains(name, n, seed, "auto"):
-        if case.startswith("hybrid"):
-            yield key, f"{case}, all experts", held, width
 
 
 def expected_brier(Q: np.ndarray, new: Problem) -> float:
@@ -253,7 +249,7 @@ def large_metrics(name: str) -> pd.DataFrame:
 def look_at_costs_and_bins(name: str, n: int, seed: int) -> Iterator[Outcome]:
     """Costs of decisions, and bands of reliability diagrams with 12 bins."""
     problem = drawn(name, n, seed)
-    items, new = items_of(problem), drawn(name, N_NEW, seed + 10**9)
+    items, new = items_of(problem), new_items(name, n, seed)
     decided = (items.proba @ COST).argmin(axis=1)
     true = np.einsum("ij,ji->i", new.true_proba, COST[:, (new.y_proba @ COST).argmin(axis=1)])
     yield from holds_mean("cost", "", COST[:, decided].T, weighted_mean(true, new), items)
@@ -417,7 +413,6 @@ PROBABILITIES = (
 
 STUDIES = {
     "gains": Study(look_at_gains, GAINS, {200: 30, 1000: 13, 3000: 5}),
-    "gains of the default": Study(look_at_default_gains, GAINS, {200: 3}),
     "refreshes": Study(
         look_at_refreshes,
         ("under-confident", "decaying-linear", "rare-corner", "confusion-of-five"),
