@@ -412,7 +412,7 @@ PROBABILITIES = (
 )
 
 STUDIES = {
-    "gains": Study(look_at_gains, GAINS, {200: 30, 1000: 13, 3000: 5}),
+    "gains": Study(look_at_gains, GAINS, {200: 31, 1000: 31, 3000: 8}),
     "refreshes": Study(
         look_at_refreshes,
         ("under-confident", "decaying-linear", "rare-corner", "confusion-of-five"),
