@@ -10,6 +10,7 @@ Usage::
     python benchmarks/heterogeneity_test.py power                 # n = 500, or 1000 for K >= 3
     python benchmarks/heterogeneity_test.py bound --n 2000 10000
     python benchmarks/heterogeneity_test.py losses --half develop --n 2000 --draws 6
+    python benchmarks/heterogeneity_test.py oracles --n 2000 10000
     python benchmarks/heterogeneity_test.py seeds
     python benchmarks/heterogeneity_test.py cells
     python benchmarks/heterogeneity_test.py time
@@ -29,23 +30,26 @@ import sys
 import time
 import warnings
 from functools import cache
+from itertools import product
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from scipy.stats import norm
 
 from hetcal.datasets import list_problems, make_problem
 from hetcal.datasets.problems.alternatives import ALTERNATIVES
 from hetcal.datasets.problems.scaling import find_strength
-from hetcal.heterogeneity.grouping_loss import size_along
+from hetcal.heterogeneity.grouping_loss import least_excess, size_along
 from heterogeneity_rivals import TESTS, TWO_CLASSES_ONLY, Apart
 
 LEVEL = 0.05
 FIRST_SEED = {"develop": 0, "confirm": 1_000_000}
 TIMED = ((3000, 30, 2), (10_000, 40, 3), (100_000, 20, 2))
 BAND, MARGIN = (0.6, 0.8), 0.2  # items farther away share no cell of radius 0.1 with the band
+KNOWN_FUNCTIONS = (1, 10, 20, 40, 80)
 HELD = 0.85  # of the truth: a direction that misses little of it
 CASE = ["test", "problem", "n"]
 KEYS = [*CASE, "draw", "seed"]
@@ -293,6 +297,23 @@ def scaled(truth: np.ndarray, residuals: np.ndarray, weight: np.ndarray) -> np.n
     return truth * (weight @ (residuals * truth)).sum() / (weight @ truth**2).sum()
 
 
+def oracles(options):
+    """Median bound of who knows some functions that hold all of the truth, as a share of it.
+
+    Their least-squares prediction is a chi-square with so many degrees of freedom. Its
+    non-centrality is that of an alternative which is found in 95 of 100 draws of `scaled_at` items
+    by who knows its direction.
+    """
+    rng, lines = np.random.default_rng(0), []
+    for n, scaled_at, functions in product(options.n, (500, 1000), KNOWN_FUNCTIONS):
+        truth = (norm.ppf(0.95) - norm.ppf(LEVEL)) ** 2 * n / scaled_at
+        seen = rng.noncentral_chisquare(functions, truth, options.draws)
+        bound = np.median([least_excess(value, functions, options.level) for value in seen])
+        lines.append((n, scaled_at, functions, bound / truth))
+    table = pd.DataFrame(lines, columns=["n", "scaled_at", "functions", "bound"])
+    print(table.pivot(index=["n", "scaled_at"], columns="functions").round(2).to_string())
+
+
 def seeds(options):
     """How far p moves with the seed of the test, on draws whose p at seed 0 is near .01."""
     problems = chosen(options, "alternative")
@@ -377,6 +398,7 @@ COMMANDS = {
     "power": power,
     "bound": bound,
     "losses": losses,
+    "oracles": oracles,
     "seeds": seeds,
     "cells": cells,
     "time": time_,

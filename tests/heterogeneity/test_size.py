@@ -13,7 +13,7 @@ from hetcal.heterogeneity.blocks import blocks_of
 from hetcal.heterogeneity.dictionary import Dictionary
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.functions_of_p import fit_global, log_odds
-from hetcal.heterogeneity.grouping_loss import _least_excess, size_along
+from hetcal.heterogeneity.grouping_loss import least_excess, size_along
 from hetcal.heterogeneity.residual_learners import Task
 
 
@@ -34,11 +34,11 @@ def test_bound_reaches_a_third_of_the_truth_and_stays_below(name):
 @pytest.mark.parametrize("excess", [8.0, 60.0, 2000.0])
 def test_bound_inverts_the_noncentral_chi_square(freedom, excess):
     value = ncx2.isf(0.05, freedom, excess)
-    assert _least_excess(value, freedom, 0.05) == pytest.approx(excess, rel=0.06)
+    assert least_excess(value, freedom, 0.05) == pytest.approx(excess, rel=0.06)
 
 
 def test_nothing_above_its_mean_gives_no_bound():
-    assert _least_excess(10.0, 10.0, 0.05) == 0.0
+    assert least_excess(10.0, 10.0, 0.05) == 0.0
 
 
 def out_of_fold(X, y, p, seed, *, single=True):

@@ -92,13 +92,13 @@ def size_along(
         terms = np.bincount(groups, terms)
     noise = float((terms**2).sum()) / length + 1e-300
     freedom = max((length - found) / noise, 1.0)
-    low = noise * _least_excess(found / noise + freedom, freedom, level)
+    low = noise * least_excess(found / noise + freedom, freedom, level)
     both = 2.0 if residuals.shape[1] == 1 else 1.0
     total = float(weight.sum())
     return both * low / total, both * max(found, 0.0) / total
 
 
-def _least_excess(value: float, freedom: float, level: float) -> float:
+def least_excess(value: float, freedom: float, level: float) -> float:
     """Return the least non-centrality of a chi-square with a chance of ``level`` to be larger."""
 
     def tail(excess: float) -> float:
