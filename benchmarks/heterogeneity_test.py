@@ -29,14 +29,14 @@ import json
 import sys
 import time
 import warnings
-from functools import cache
+from functools import cache, partial
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from scipy.stats import norm
 
 from hetcal.datasets import list_problems, make_problem
@@ -75,11 +75,10 @@ def measure(options: argparse.Namespace, wanted: list[dict]) -> pd.DataFrame:
         # Draw by draw over all problems: an interrupted run leaves a table with fewer draws.
         todo.sort(key=lambda job: (job["draw"], job["problem"]))
         where = (options.old_source, options.prototype, options.peers_python)
-        results = Parallel(options.jobs, return_as="generator_unordered")(
-            delayed(one)(job, options.half, where) for job in todo
-        )
-        with options.results.open("a") as file:
-            for row in results:
+        run = partial(one, half=options.half, where=where)
+        # Forked: a worker starts the tests that run apart once, and keeps them.
+        with get_context("fork").Pool(options.jobs) as pool, options.results.open("a") as file:
+            for row in pool.imap_unordered(run, todo):
                 file.write(json.dumps(row) + "\n")
                 file.flush()
         have = read(options.results)
