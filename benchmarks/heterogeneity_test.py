@@ -60,7 +60,7 @@ KEYS = [*CASE, "draw", "seed"]
 
 def read(path: Path) -> pd.DataFrame:
     """All results so far; of a line that was written twice the later counts."""
-    if not path.exists():
+    if not path.exists() or not path.stat().st_size:
         return pd.DataFrame(columns=[*KEYS, "p", "low", "found", "seconds"])
     rows = pd.read_json(path, lines=True, dtype={"p": float})
     return rows.drop_duplicates(KEYS, keep="last")
