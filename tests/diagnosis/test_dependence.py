@@ -309,6 +309,29 @@ def test_counts_with_a_steep_effect_are_no_events(seed, n):
     assert find_dependence(items_of(table, [*"abcd"])) is None
 
 
+@pytest.mark.parametrize("seed", [21, 32])
+def test_the_chance_of_the_trees_is_no_dependence(seed):
+    """Rows in random order; the forest of one seed loses by blocks of rows, that of others not."""
+    rng = np.random.default_rng(seed)
+    often = 1 / np.arange(1, 301)
+    level, seen = rng.choice(300, 1000, p=often / often.sum()), rng.normal(size=1000)
+    truth = 1 / (1 + np.exp(-seen - 4 * rng.normal(size=300)[level]))
+    table = pd.DataFrame({"shop": pd.Categorical(level.astype(str)), "other": seen})
+    table["noise"] = rng.normal(size=1000)
+    table["y"], table["p"] = (rng.random(1000) < truth).astype(int), 1 / (1 + np.exp(-seen))
+    assert find_dependence(items_of(table, ["shop", "other", "noise"])) is None
+
+
+@pytest.mark.parametrize("seed", [10, 11, 12])
+def test_a_rounded_number_with_a_bent_effect_is_no_event(seed):
+    rng = np.random.default_rng([seed, 300])
+    table = pd.DataFrame(rng.normal(size=(300, 4)).round(1), columns=[*"abcd"])
+    truth = 1 / (1 + np.exp(-5 * np.sin(3 * table["a"]) - 2 * table["b"]))
+    table["y"] = (rng.random(300) < truth).astype(int)
+    table["p"] = 1 / (1 + np.exp(-table["b"]))
+    assert find_dependence(items_of(table, [*"abcd"])) is None
+
+
 @pytest.mark.filterwarnings("ignore::hetcal.ColumnOrderWarning")
 def test_rows_that_belong_together_are_the_first_warning():
     """The order of the columns is judged as if rows were independent."""

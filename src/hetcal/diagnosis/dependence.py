@@ -23,6 +23,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -186,18 +187,23 @@ class _Forests:
     def compare(self, cluster: Cluster) -> Dependence:
         """Measure what is lost when nothing of an item's cluster has been seen.
 
-        By the values of features it is lost only if a smooth function of these loses it too.
+        Other trees must lose it too: the errors count the chance of the rows, not of the trees. By
+        the values of features it is lost only if a smooth function of these loses it as well.
         """
-        found = self._measured(cluster, self._out_of_bag(cluster.numbers), self.residuals)
+        found = self._by_trees(cluster)
+        if found.by_gain:
+            found = _lesser(found, self._other_trees._by_trees(cluster))
         if not (cluster.of_features and found.is_sure):
             return found
-        smooth = self._smooth(cluster.numbers)
-        other = self._measured(cluster, smooth, self.items.onehot - smooth)
-        return replace(
-            min(found, other, key=lambda one: one.lost),
-            agreement=min(found.agreement, other.agreement),
-            agreement_errors=min(found.agreement_errors, other.agreement_errors),
-        )
+        smooth = self._smooth(cluster.numbers, cluster.columns)
+        return _lesser(found, self._measured(cluster, smooth, self.items.onehot - smooth))
+
+    @cached_property
+    def _other_trees(self) -> _Forests:
+        return _Forests(self.items, self.grower.random_state + 1, self.grower.n_jobs)
+
+    def _by_trees(self, cluster: Cluster) -> Dependence:
+        return self._measured(cluster, self._out_of_bag(cluster.numbers), self.residuals)
 
     def _measured(self, cluster: Cluster, apart: Matrix, residuals: Matrix) -> Dependence:
         items, numbers = self.items, cluster.numbers
@@ -234,10 +240,15 @@ class _Forests:
         agreeing = [one for one in found if one.is_sure]
         return max(agreeing, key=lambda one: one.agreement_errors, default=None)
 
-    def _smooth(self, clusters: Rows) -> Matrix:
-        """Predict by logistic regressions on features and squares, without an item's cluster."""
-        items, known = self.items, np.isfinite(self.Z)
-        Z = np.where(known, self.Z, np.nan)
+    def _smooth(self, clusters: Rows, bent: Sequence[str] = ()) -> Matrix:
+        """Predict by logistic regressions on features and squares, without an item's cluster.
+
+        Some columns may also have an effect that bends at their deciles.
+        """
+        items = self.items
+        Z = np.hstack([self.Z, *map(_hinges, map(_columns(items.X).get, bent))])
+        known = np.isfinite(Z)
+        Z = np.where(known, Z, np.nan)
         Z = (Z - np.nanmean(Z, axis=0)) / np.maximum(np.nanstd(Z, axis=0), np.finfo(float).tiny)
         Z = np.where(known, Z, 0.0).clip(-_FAR, _FAR)
         Z, predictions = np.hstack([Z, Z**2]), items.proba.copy()
@@ -265,6 +276,15 @@ class _Forests:
         votes = kernel.vote_leaves(kernel.out_of_bag_leaves(forest, leaves), mass)
         total = votes.sum(axis=1, keepdims=True)
         return np.divide(votes, total, out=items.proba.copy(), where=total > 0)
+
+
+def _lesser(one: Dependence, other: Dependence) -> Dependence:
+    """Return what both measurements of a cluster show."""
+    return replace(
+        min(one, other, key=lambda found: found.lost),
+        agreement=min(one.agreement, other.agreement),
+        agreement_errors=min(one.agreement_errors, other.agreement_errors),
+    )
 
 
 def _by_columns(
@@ -439,6 +459,16 @@ def _columns(X: Any) -> dict[str, Any]:
         return {str(name): frame[name].to_numpy() for name in frame.columns}
     columns: Any = [] if X is None or sparse.issparse(X) else np.asarray(X).T
     return {f"x{j}": column for j, column in enumerate(columns)}
+
+
+def _hinges(column: Any) -> Matrix:
+    """Return how far numbers lie above each of their deciles; nothing of what is no number."""
+    numbers = pd.to_numeric(pd.Series(column), errors="coerce").to_numpy(
+        np.float64, na_value=np.nan
+    )
+    known = numbers[np.isfinite(numbers)]
+    knots = np.unique(np.quantile(known, np.linspace(0.1, 0.9, 9))) if len(known) else known
+    return np.maximum(numbers[:, None] - knots, 0.0)
 
 
 def _has_fractions(column: Any) -> bool:
