@@ -99,6 +99,17 @@ def test_rows_without_weight_say_nothing_of_events():
     assert alone.n_clusters == 40
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_by_class_are_no_dependence(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 3))
+    p = 1 / (1 + np.exp(-2 * X[:, 0]))
+    y = (rng.random(300) < p).astype(int)
+    weight = np.where(y == 1, 5.0, 1.0)
+    items = CalibrationSet.check(X, y, y_proba=p, sample_weight=weight, caller="test")
+    assert find_dependence(items) is None
+
+
 def test_the_smooth_function_says_probabilities_where_a_fold_lacks_a_class():
     events = np.arange(60) // 3
     y = np.where(events == 7, 2, events % 2)

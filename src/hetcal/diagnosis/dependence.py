@@ -144,6 +144,9 @@ def find_dependence(
 ) -> Dependence | None:
     """Return what the rows depend by, or None where they look independent.
 
+    How much each row counts is no matter: where weights depend on the label, as those do that undo
+    a choice of rows by class, the labels of any two rows would seem to agree.
+
     Parameters
     ----------
     items : CalibrationSet
@@ -208,10 +211,8 @@ class _Forests:
     def _measured(self, cluster: Cluster, apart: Matrix, residuals: Matrix) -> Dependence:
         items, numbers = self.items, cluster.numbers
         losses = brier_losses(apart, items.codes)
-        lost, error = mean_and_error(losses - self.by_row, items.weight, numbers)
-        brier, forest_brier = (
-            np.average(losses, weights=items.weights) for losses in (self.stated, self.by_row)
-        )
+        lost, error = mean_and_error(losses - self.by_row, None, numbers)
+        brier, forest_brier = self.stated.mean(), self.by_row.mean()
         gain, lost_errors = brier - forest_brier, lost / error if error > 0 else 0.0
         agreement, errors = 0.0, 0.0
         if items.groups is None:
@@ -260,7 +261,7 @@ class _Forests:
                 model = sklearn.linear_model.LogisticRegression(max_iter=300)
                 with warnings.catch_warnings():  # nearly converged is good enough
                     warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
-                    model.fit(Z[train][:, varies], codes, sample_weight=items.weights[train])
+                    model.fit(Z[train][:, varies], codes)
                 predictions[test] = 0.0
                 said = model.predict_proba(Z[test][:, varies])
                 predictions[np.ix_(test, model.classes_)] = said
@@ -268,11 +269,10 @@ class _Forests:
 
     def _out_of_bag(self, groups: Rows | None) -> Matrix:
         items = self.items
-        forest = self.grower.fit_classes(
-            self.binned, items.codes, items.n_classes, weight=items.unequal_counts, groups=groups
-        )
+        forest = self.grower.fit_classes(self.binned, items.codes, items.n_classes, groups=groups)
         leaves = kernel.apply(forest, self.Z, self.grower.n_jobs)
-        mass = kernel.leaf_frequencies(forest, leaves, items.codes, items.n_classes, items.counts)
+        once = np.ones(items.n_items)
+        mass = kernel.leaf_frequencies(forest, leaves, items.codes, items.n_classes, once)
         votes = kernel.vote_leaves(kernel.out_of_bag_leaves(forest, leaves), mass)
         total = votes.sum(axis=1, keepdims=True)
         return np.divide(votes, total, out=items.proba.copy(), where=total > 0)
