@@ -164,7 +164,7 @@ def find_dependence(
     if not items.has_features or sparse.issparse(items.X):
         return None
     forests = _Forests(items, random_state, n_jobs)
-    told = [*_by_columns(_columns(items.X), others, items), *_by_order(items)]
+    told = [*_by_columns(columns_of(items.X), others, items), *_by_order(items)]
     # What a column or the order tells can be named; copies are looked for where nothing does.
     return forests.surest(told) or forests.surest(_by_copies(items, random_state))
 
@@ -247,7 +247,7 @@ class _Forests:
         Some columns may also have an effect that bends at their deciles.
         """
         items = self.items
-        Z = np.hstack([self.Z, *map(_hinges, map(_columns(items.X).get, bent))])
+        Z = np.hstack([self.Z, *map(_hinges, map(columns_of(items.X).get, bent))])
         known = np.isfinite(Z)
         Z = np.where(known, Z, np.nan)
         Z = (Z - np.nanmean(Z, axis=0)) / np.maximum(np.nanstd(Z, axis=0), np.finfo(float).tiny)
@@ -452,7 +452,7 @@ def _with_groups(cluster: Cluster, groups: Rows | None) -> Cluster | None:
     return None if too_many else replace(cluster, numbers=numbers)
 
 
-def _columns(X: Any) -> dict[str, Any]:
+def columns_of(X: Any) -> dict[str, Any]:
     """Return the values of each feature by its name."""
     frame = as_frame(X)
     if frame is not None:
@@ -463,21 +463,23 @@ def _columns(X: Any) -> dict[str, Any]:
 
 def _hinges(column: Any) -> Matrix:
     """Return how far numbers lie above each of their deciles; nothing of what is no number."""
-    numbers = pd.to_numeric(pd.Series(column), errors="coerce").to_numpy(
-        np.float64, na_value=np.nan
-    )
+    numbers = as_numbers(column)
     known = numbers[np.isfinite(numbers)]
     knots = np.unique(np.quantile(known, np.linspace(0.1, 0.9, 9))) if len(known) else known
     return np.maximum(numbers[:, None] - knots, 0.0)
+
+
+def as_numbers(column: Any) -> Vector:
+    """Return what a column holds of numbers; NaN for the rest."""
+    numbers = pd.to_numeric(pd.Series(column), errors="coerce")
+    return numbers.to_numpy(np.float64, na_value=np.nan)
 
 
 def _has_fractions(column: Any) -> bool:
     """Tell whether a column holds numbers that are not all whole."""
     if np.asarray(column).dtype.kind not in "fO":
         return False
-    numbers = pd.to_numeric(pd.Series(column), errors="coerce").to_numpy(
-        np.float64, na_value=np.nan
-    )
+    numbers = as_numbers(column)
     return bool(np.any(numbers[np.isfinite(numbers)] % 1))
 
 
