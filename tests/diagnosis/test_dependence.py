@@ -138,6 +138,24 @@ def test_categories_are_no_events_behind_a_model_that_is_far_too_sure():
     assert find_dependence(items_of(table, ["a", "b", "other"])) is None
 
 
+def test_four_columns_that_number_events_together_are_named():
+    table = panel(4, n_events=60, n_days=5, order="none")
+    codes = np.random.default_rng(0).choice(4**4, 60, replace=False)[table["event"]]
+    names = [*"abcd"]
+    for j, name in enumerate(names):
+        table[name] = codes // 4**j % 4
+    assert find_dependence(items_of(table, [*names, "other"])).columns == tuple(names)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_rule_on_four_categories_is_no_list_of_events(seed):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.integers(0, 3, (300, 4)), columns=[*"abcd"])
+    table["other"], table["p"] = rng.normal(size=300), 0.5
+    table["y"] = (table[[*"abcd"]].sum(axis=1) % 2).astype(int)
+    assert find_dependence(items_of(table, [*"abcd", "other"])) is None
+
+
 def test_neighbouring_rows_of_one_event_are_noticed():
     table = panel(3, order="event")
     found = find_dependence(items_of(table, ["strength", "other"]))

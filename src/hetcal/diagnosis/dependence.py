@@ -57,6 +57,7 @@ _LARGEST_LINKED = 0.1  # of the rows, that groups may link to one cluster
 _FEW_ROWS, _AS_ONE_EVENT = 10.0, 0.3
 # Of the values that should have rows of two classes by their probabilities, those that may.
 _MIXED = 0.1
+_LISTED = 0.8  # of the combinations that shuffled columns show: fewer are a list of events
 _FAR = 5.0  # standard deviations, beyond which a smooth function is flat
 # Of a coarse map of the probability: few, so that the events in one bin do not cancel.
 _BINS = 5
@@ -144,8 +145,8 @@ def find_dependence(
 ) -> Dependence | None:
     """Return what the rows depend by, or None where they look independent.
 
-    How much each row counts is no matter: where weights depend on the label, as those do that undo
-    a choice of rows by class, the labels of any two rows would seem to agree.
+    Losses count weights; what is learned does not. Where weights depend on the label, as those do
+    that undo a choice of rows by class, the labels of any two rows would seem to agree.
 
     Parameters
     ----------
@@ -211,8 +212,10 @@ class _Forests:
     def _measured(self, cluster: Cluster, apart: Matrix, residuals: Matrix) -> Dependence:
         items, numbers = self.items, cluster.numbers
         losses = brier_losses(apart, items.codes)
-        lost, error = mean_and_error(losses - self.by_row, None, numbers)
-        brier, forest_brier = self.stated.mean(), self.by_row.mean()
+        lost, error = mean_and_error(losses - self.by_row, items.weight, numbers)
+        brier, forest_brier = (
+            np.average(losses, weights=items.weights) for losses in (self.stated, self.by_row)
+        )
         gain, lost_errors = brier - forest_brier, lost / error if error > 0 else 0.0
         agreement, errors = 0.0, 0.0
         if items.groups is None:
@@ -290,7 +293,7 @@ def _lesser(one: Dependence, other: Dependence) -> Dependence:
 def _by_columns(
     features: Mapping[str, Any], others: Mapping[str, Rows], items: CalibrationSet
 ) -> list[Cluster]:
-    """Propose columns whose values number events: one alone, or two or three together.
+    """Propose columns whose values number events: one, two or three, or all that have few values.
 
     A column that was left out of the features may number events whatever its labels and however
     many rows have its values; fractions may where few rows have them; and anything else where
@@ -304,6 +307,12 @@ def _by_columns(
         numbers = np.unique(parts, axis=0, return_inverse=True)[1].astype(np.int64)
         return Cluster(names, numbers, of_features=others.keys().isdisjoint(names))
 
+    def few_of_the_possible(cluster: Cluster) -> bool:
+        # Categories meet each other as if shuffled; of numbers of events most combinations lack.
+        rng = np.random.default_rng(0)
+        shuffled = np.column_stack([rng.permutation(numbered[name]) for name in cluster.columns])
+        return bool(cluster.numbers.max() + 1 < _LISTED * len(np.unique(shuffled, axis=0)))
+
     def numbers_events(name: str) -> bool:
         cluster = crossed((name,))
         if name in others or cluster.rows_per_value > _FEW_ROWS:
@@ -316,6 +325,10 @@ def _by_columns(
         cluster = crossed(names)
         if cluster.rows_per_value < np.inf and _is_one_event(items.onehot, mapped, cluster):
             keys += _together(names)  # a part of it may be what tells events apart
+    if len(few) > 3:  # more than three columns: only all together
+        cluster = crossed(tuple(few[:_MOST_DISCRETE]))
+        if _is_one_event(items.onehot, mapped, cluster) and few_of_the_possible(cluster):
+            keys.append(cluster.columns)
     proposed = [crossed(names) for names in dict.fromkeys(keys)]
     proposed = [cluster for cluster in proposed if cluster.rows_per_value < np.inf]
     return sorted(proposed, key=lambda cluster: cluster.numbers.max())[:_MOST_CANDIDATES]
