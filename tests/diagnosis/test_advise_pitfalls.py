@@ -12,7 +12,12 @@ from hetcal.data import CalibrationSet
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import COLLECT_MORE, LEAVE_IT, learning_curve, measure_prior_shift
 from hetcal.diagnosis.advise import judged
-from hetcal.diagnosis.checks import check_class_balance, check_column_order, check_unseen_classes
+from hetcal.diagnosis.checks import (
+    check_class_balance,
+    check_column_order,
+    check_telling_feature,
+    check_unseen_classes,
+)
 from hetcal.diagnosis.measurements import Gain
 from hetcal.diagnosis.sample_size import items_to_settle
 from hetcal.heterogeneity.feature_columns import FeatureColumns
@@ -298,3 +303,42 @@ def test_columns_that_could_show_more_are_told_from_those_that_could_not():
     assert could(x=[1.0, 1.0, 1.0, np.nan, 1.0])
     assert could(level=["a", "b", "a", "b", "a"])
     assert not could(level=list("abcde"), one=["a"] * 5)
+
+
+@pytest.mark.parametrize("kind", ["number", "missing", "category"])
+def test_a_feature_that_holds_the_label_is_named(two, kind):
+    """The advice would count on it, and new items do not have it."""
+    y = two[0].codes
+    rng = np.random.default_rng(0)
+    late = {
+        "number": 0.05 * rng.normal(size=120) - y,
+        "missing": np.where(y == 1, np.nan, rng.normal(size=120)),
+        "category": np.where(y == 1, rng.choice(["late", "never"], 120), "paid"),
+    }[kind]
+    X = pd.DataFrame({"a": rng.normal(size=120), "late": late})
+    items = CalibrationSet.check(X, y, y_proba=np.full(120, 0.5), caller="test")
+    found = check_telling_feature(items)
+    assert "Column 'late' alone tells class" in found.text
+    assert not found.voids
+    # What the classifier knows as well is no surprise, and a feature that is often right is none.
+    known = CalibrationSet.check(X, y, y_proba=0.1 + 0.8 * y, caller="test")
+    assert check_telling_feature(known) is None
+    X["late"] = np.where(rng.random(120) < 0.9, y, 1 - y)
+    often = CalibrationSet.check(X, y, y_proba=np.full(120, 0.5), caller="test")
+    assert check_telling_feature(often) is None
+
+
+@pytest.mark.filterwarnings("ignore::hetcal.TrainingSetWarning")
+def test_a_feature_that_holds_the_label_is_warned_of():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 100)
+    X = np.column_stack([rng.normal(size=100), y])
+    assert "telling-feature" in codes(quick(X, y, 0.3 + 0.4 * rng.random(100)))
+
+
+def test_levels_of_few_rows_tell_nothing():
+    """The frequency in a level of one row is its label."""
+    y = np.arange(100) % 2
+    X = pd.DataFrame({"shop": pd.Categorical([f"shop {k}" for k in range(100)])})
+    items = CalibrationSet.check(X, y, y_proba=np.full(100, 0.5), caller="test")
+    assert check_telling_feature(items) is None

@@ -99,6 +99,17 @@ def test_rows_without_weight_say_nothing_of_events():
     assert alone.n_clusters == 40
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_by_class_are_no_dependence(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 3))
+    p = 1 / (1 + np.exp(-2 * X[:, 0]))
+    y = (rng.random(300) < p).astype(int)
+    weight = np.where(y == 1, 5.0, 1.0)
+    items = CalibrationSet.check(X, y, y_proba=p, sample_weight=weight, caller="test")
+    assert find_dependence(items) is None
+
+
 def test_the_smooth_function_says_probabilities_where_a_fold_lacks_a_class():
     events = np.arange(60) // 3
     y = np.where(events == 7, 2, events % 2)
@@ -125,6 +136,24 @@ def test_categories_are_no_events_behind_a_model_that_is_far_too_sure():
     table = pd.DataFrame({"a": a, "b": b, "other": seen})
     table["y"], table["p"] = (rng.random(n) < truth).astype(int), np.where(seen > 0, 0.999, 0.001)
     assert find_dependence(items_of(table, ["a", "b", "other"])) is None
+
+
+def test_four_columns_that_number_events_together_are_named():
+    table = panel(4, n_events=60, n_days=5, order="none")
+    codes = np.random.default_rng(0).choice(4**4, 60, replace=False)[table["event"]]
+    names = [*"abcd"]
+    for j, name in enumerate(names):
+        table[name] = codes // 4**j % 4
+    assert find_dependence(items_of(table, [*names, "other"])).columns == tuple(names)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_rule_on_four_categories_is_no_list_of_events(seed):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.integers(0, 3, (300, 4)), columns=[*"abcd"])
+    table["other"], table["p"] = rng.normal(size=300), 0.5
+    table["y"] = (table[[*"abcd"]].sum(axis=1) % 2).astype(int)
+    assert find_dependence(items_of(table, [*"abcd", "other"])) is None
 
 
 def test_neighbouring_rows_of_one_event_are_noticed():
@@ -306,6 +335,29 @@ def test_counts_with_a_steep_effect_are_no_events(seed, n):
     )
     truth = 1 / (1 + np.exp(-4.0 * (table["a"] - table["b"])))
     table["y"], table["p"] = (rng.random(n) < truth).astype(int), 0.5
+    assert find_dependence(items_of(table, [*"abcd"])) is None
+
+
+@pytest.mark.parametrize("seed", [21, 32])
+def test_the_chance_of_the_trees_is_no_dependence(seed):
+    """Rows in random order; the forest of one seed loses by blocks of rows, that of others not."""
+    rng = np.random.default_rng(seed)
+    often = 1 / np.arange(1, 301)
+    level, seen = rng.choice(300, 1000, p=often / often.sum()), rng.normal(size=1000)
+    truth = 1 / (1 + np.exp(-seen - 4 * rng.normal(size=300)[level]))
+    table = pd.DataFrame({"shop": pd.Categorical(level.astype(str)), "other": seen})
+    table["noise"] = rng.normal(size=1000)
+    table["y"], table["p"] = (rng.random(1000) < truth).astype(int), 1 / (1 + np.exp(-seen))
+    assert find_dependence(items_of(table, ["shop", "other", "noise"])) is None
+
+
+@pytest.mark.parametrize("seed", [10, 11, 12])
+def test_a_rounded_number_with_a_bent_effect_is_no_event(seed):
+    rng = np.random.default_rng([seed, 300])
+    table = pd.DataFrame(rng.normal(size=(300, 4)).round(1), columns=[*"abcd"])
+    truth = 1 / (1 + np.exp(-5 * np.sin(3 * table["a"]) - 2 * table["b"]))
+    table["y"] = (rng.random(300) < truth).astype(int)
+    table["p"] = 1 / (1 + np.exp(-table["b"]))
     assert find_dependence(items_of(table, [*"abcd"])) is None
 
 

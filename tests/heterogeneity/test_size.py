@@ -55,6 +55,17 @@ def out_of_fold(X, y, p, seed, *, single=True):
     return residuals, fit.space.residual(block_directions(task)), weight
 
 
+def test_nothing_is_hidden_where_a_map_of_p_leaves_nothing():
+    """Each row is there twelve times, so that a global map knows every label."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 4)), rng.integers(0, 2, 40)
+    p = rng.random(40)
+    rows = np.tile(np.arange(40), 12)
+    found = heterogeneity_test(X[rows], y[rows], y_proba=p[rows], learners=["linear"])
+    assert (found.grouping_loss_low, found.grouping_loss_found) == (0.0, 0.0)
+    assert found.p_value > 0.5
+
+
 def test_blocks_find_all_of_it_without_bias_and_nothing_in_noise():
     hidden, noise = [], []
     for seed in range(8):

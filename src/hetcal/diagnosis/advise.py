@@ -352,6 +352,7 @@ def _warnings(
         checks.check_repeated_rows(items),
         checks.check_heavy_item(items),
         checks.check_training_rows(items, evidence.best_map_brier, evidence.retrained),
+        checks.check_telling_feature(items),
         checks.check_groups_balance(items),
         checks.check_errors(items),
         None if shift is None else checks.check_class_balance(shift, items),

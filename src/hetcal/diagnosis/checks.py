@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
 
-from hetcal._typing import Matrix
+from hetcal._typing import Matrix, Vector
 from hetcal._validation import find_column_order
 from hetcal.data import CalibrationSet
 from hetcal.data.repeated_rows import repeated_rows
-from hetcal.diagnosis.dependence import Dependence
+from hetcal.diagnosis.dependence import Dependence, as_numbers, columns_of
 from hetcal.diagnosis.prior_shift import PriorShift
 from hetcal.heterogeneity.limits import HEAVY, heaviest_share
 from hetcal.metrics.scores import brier_losses
@@ -25,6 +28,9 @@ _TOO_GOOD = 0.1
 _SURPRISINGLY_RIGHT = 3.0
 # or says nothing but 0 and 1 and is never wrong, where the retrained model often is.
 _CERTAIN, _OFTEN_WRONG = 1e-3, 0.05
+# One column orders a class before all others, and the classifier does not (areas under the curve);
+# so many rows show it, and a level of a category must have so many.
+_TELLS, _TELLS_NOT, _ROWS_TO_TELL, _ROWS_OF_LEVEL = 0.995, 0.95, 2000, 10
 # A difference in class balance as large as this might be there unseen, and labels would show it.
 _OPEN_BALANCE, _MUCH_WIDER = 0.1, 3.0
 # From this share on, a class that no item has matters.
@@ -40,9 +46,9 @@ class AdviceWarning:
     ----------
     code : str
         A short name for programs: ``"column-order"``, ``"class-never-seen"``,
-        ``"training-rows"``, ``"dominant-group"``, ``"heavy-item"``, ``"class-balance"``,
-        ``"class-balance-open"``, ``"repeated-rows"``, ``"dependent-rows"``,
-        ``"few-errors"``, ``"few-items"``.
+        ``"training-rows"``, ``"telling-feature"``, ``"dominant-group"``, ``"heavy-item"``,
+        ``"class-balance"``, ``"class-balance-open"``, ``"repeated-rows"``,
+        ``"dependent-rows"``, ``"few-errors"``, ``"few-items"``.
     text : str
         What was seen, with its numbers, and what to do.
     voids : bool
@@ -137,6 +143,53 @@ def check_training_rows(
         "rows that the model has not seen, or on cross-validated probabilities; else nothing "
         "below holds.",
     )
+
+
+def check_telling_feature(items: CalibrationSet) -> AdviceWarning | None:
+    """Warn when one feature tells a class from all others, and the classifier does not.
+
+    It may only be known once the label is.
+    """
+    if not items.has_features or sparse.issparse(items.X):
+        return None
+    if items.n_items > _ROWS_TO_TELL:
+        items = items.take(np.linspace(0, items.n_items - 1, _ROWS_TO_TELL).astype(np.int64))
+    of_classes, labels = items.onehot.sum(axis=0), items.classes.tolist()
+    for k in np.flatnonzero(np.minimum(of_classes, items.n_items - of_classes) >= FEW_ERRORS):
+        of_class = items.onehot[:, k] > 0
+        by_model = _area(items.proba[:, k], of_class)
+        if by_model > _TELLS_NOT:
+            continue
+        for name, column in columns_of(items.X).items():
+            by_column = _area(_as_order(column, of_class), of_class)
+            if by_column >= _TELLS:
+                return AdviceWarning(
+                    "telling-feature",
+                    f"Column {name!r} alone tells class {labels[k]!r} from the others (area under "
+                    f"the curve {by_column:.3f}, of the model's probability {by_model:.3f}). Is "
+                    "it known before the label is? Something that is only known afterwards makes "
+                    "every gain below one that new items will not have. Then leave the column out "
+                    "and ask again.",
+                )
+    return None
+
+
+def _as_order(column: Matrix, of_class: NDArray[np.bool_]) -> Vector:
+    """Return numbers, missing ones lowest, or how often a level has the class."""
+    numbers = as_numbers(column)
+    if np.isfinite(numbers).any():
+        return np.where(np.isnan(numbers), -np.inf, numbers)
+    level = pd.Series(pd.factorize(np.asarray(column), use_na_sentinel=False)[0])
+    found = pd.Series(of_class.astype(float)).groupby(level).agg(["mean", "size"])
+    often = found["mean"].where(found["size"] >= _ROWS_OF_LEVEL, of_class.mean())
+    return level.map(often).to_numpy(np.float64)
+
+
+def _area(values: Vector, of_class: NDArray[np.bool_]) -> float:
+    """Return how well values order the items of a class, upwards or downwards."""
+    ranks, n = pd.Series(values).rank().to_numpy(), int(of_class.sum())
+    area = (ranks[of_class].sum() - n * (n + 1) / 2) / (n * (len(ranks) - n))
+    return float(max(area, 1 - area))
 
 
 def check_groups_balance(items: CalibrationSet) -> AdviceWarning | None:

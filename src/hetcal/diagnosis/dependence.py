@@ -23,6 +23,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -56,6 +57,7 @@ _LARGEST_LINKED = 0.1  # of the rows, that groups may link to one cluster
 _FEW_ROWS, _AS_ONE_EVENT = 10.0, 0.3
 # Of the values that should have rows of two classes by their probabilities, those that may.
 _MIXED = 0.1
+_LISTED = 0.8  # of the combinations that shuffled columns show: fewer are a list of events
 _FAR = 5.0  # standard deviations, beyond which a smooth function is flat
 # Of a coarse map of the probability: few, so that the events in one bin do not cancel.
 _BINS = 5
@@ -143,6 +145,9 @@ def find_dependence(
 ) -> Dependence | None:
     """Return what the rows depend by, or None where they look independent.
 
+    Losses count weights; what is learned does not. Where weights depend on the label, as those do
+    that undo a choice of rows by class, the labels of any two rows would seem to agree.
+
     Parameters
     ----------
     items : CalibrationSet
@@ -160,7 +165,7 @@ def find_dependence(
     if not items.has_features or sparse.issparse(items.X):
         return None
     forests = _Forests(items, random_state, n_jobs)
-    told = [*_by_columns(_columns(items.X), others, items), *_by_order(items)]
+    told = [*_by_columns(columns_of(items.X), others, items), *_by_order(items)]
     # What a column or the order tells can be named; copies are looked for where nothing does.
     return forests.surest(told) or forests.surest(_by_copies(items, random_state))
 
@@ -186,18 +191,23 @@ class _Forests:
     def compare(self, cluster: Cluster) -> Dependence:
         """Measure what is lost when nothing of an item's cluster has been seen.
 
-        By the values of features it is lost only if a smooth function of these loses it too.
+        Other trees must lose it too: the errors count the chance of the rows, not of the trees. By
+        the values of features it is lost only if a smooth function of these loses it as well.
         """
-        found = self._measured(cluster, self._out_of_bag(cluster.numbers), self.residuals)
+        found = self._by_trees(cluster)
+        if found.by_gain:
+            found = _lesser(found, self._other_trees._by_trees(cluster))
         if not (cluster.of_features and found.is_sure):
             return found
-        smooth = self._smooth(cluster.numbers)
-        other = self._measured(cluster, smooth, self.items.onehot - smooth)
-        return replace(
-            min(found, other, key=lambda one: one.lost),
-            agreement=min(found.agreement, other.agreement),
-            agreement_errors=min(found.agreement_errors, other.agreement_errors),
-        )
+        smooth = self._smooth(cluster.numbers, cluster.columns)
+        return _lesser(found, self._measured(cluster, smooth, self.items.onehot - smooth))
+
+    @cached_property
+    def _other_trees(self) -> _Forests:
+        return _Forests(self.items, self.grower.random_state + 1, self.grower.n_jobs)
+
+    def _by_trees(self, cluster: Cluster) -> Dependence:
+        return self._measured(cluster, self._out_of_bag(cluster.numbers), self.residuals)
 
     def _measured(self, cluster: Cluster, apart: Matrix, residuals: Matrix) -> Dependence:
         items, numbers = self.items, cluster.numbers
@@ -234,10 +244,15 @@ class _Forests:
         agreeing = [one for one in found if one.is_sure]
         return max(agreeing, key=lambda one: one.agreement_errors, default=None)
 
-    def _smooth(self, clusters: Rows) -> Matrix:
-        """Predict by logistic regressions on features and squares, without an item's cluster."""
-        items, known = self.items, np.isfinite(self.Z)
-        Z = np.where(known, self.Z, np.nan)
+    def _smooth(self, clusters: Rows, bent: Sequence[str] = ()) -> Matrix:
+        """Predict by logistic regressions on features and squares, without an item's cluster.
+
+        Some columns may also have an effect that bends at their deciles.
+        """
+        items = self.items
+        Z = np.hstack([self.Z, *map(_hinges, map(columns_of(items.X).get, bent))])
+        known = np.isfinite(Z)
+        Z = np.where(known, Z, np.nan)
         Z = (Z - np.nanmean(Z, axis=0)) / np.maximum(np.nanstd(Z, axis=0), np.finfo(float).tiny)
         Z = np.where(known, Z, 0.0).clip(-_FAR, _FAR)
         Z, predictions = np.hstack([Z, Z**2]), items.proba.copy()
@@ -249,7 +264,7 @@ class _Forests:
                 model = sklearn.linear_model.LogisticRegression(max_iter=300)
                 with warnings.catch_warnings():  # nearly converged is good enough
                     warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
-                    model.fit(Z[train][:, varies], codes, sample_weight=items.weights[train])
+                    model.fit(Z[train][:, varies], codes)
                 predictions[test] = 0.0
                 said = model.predict_proba(Z[test][:, varies])
                 predictions[np.ix_(test, model.classes_)] = said
@@ -257,20 +272,28 @@ class _Forests:
 
     def _out_of_bag(self, groups: Rows | None) -> Matrix:
         items = self.items
-        forest = self.grower.fit_classes(
-            self.binned, items.codes, items.n_classes, weight=items.unequal_counts, groups=groups
-        )
+        forest = self.grower.fit_classes(self.binned, items.codes, items.n_classes, groups=groups)
         leaves = kernel.apply(forest, self.Z, self.grower.n_jobs)
-        mass = kernel.leaf_frequencies(forest, leaves, items.codes, items.n_classes, items.counts)
+        once = np.ones(items.n_items)
+        mass = kernel.leaf_frequencies(forest, leaves, items.codes, items.n_classes, once)
         votes = kernel.vote_leaves(kernel.out_of_bag_leaves(forest, leaves), mass)
         total = votes.sum(axis=1, keepdims=True)
         return np.divide(votes, total, out=items.proba.copy(), where=total > 0)
 
 
+def _lesser(one: Dependence, other: Dependence) -> Dependence:
+    """Return what both measurements of a cluster show."""
+    return replace(
+        min(one, other, key=lambda found: found.lost),
+        agreement=min(one.agreement, other.agreement),
+        agreement_errors=min(one.agreement_errors, other.agreement_errors),
+    )
+
+
 def _by_columns(
     features: Mapping[str, Any], others: Mapping[str, Rows], items: CalibrationSet
 ) -> list[Cluster]:
-    """Propose columns whose values number events: one alone, or two or three together.
+    """Propose columns whose values number events: one, two or three, or all that have few values.
 
     A column that was left out of the features may number events whatever its labels and however
     many rows have its values; fractions may where few rows have them; and anything else where
@@ -284,6 +307,12 @@ def _by_columns(
         numbers = np.unique(parts, axis=0, return_inverse=True)[1].astype(np.int64)
         return Cluster(names, numbers, of_features=others.keys().isdisjoint(names))
 
+    def few_of_the_possible(cluster: Cluster) -> bool:
+        # Categories meet each other as if shuffled; of numbers of events most combinations lack.
+        rng = np.random.default_rng(0)
+        shuffled = np.column_stack([rng.permutation(numbered[name]) for name in cluster.columns])
+        return bool(cluster.numbers.max() + 1 < _LISTED * len(np.unique(shuffled, axis=0)))
+
     def numbers_events(name: str) -> bool:
         cluster = crossed((name,))
         if name in others or cluster.rows_per_value > _FEW_ROWS:
@@ -296,6 +325,10 @@ def _by_columns(
         cluster = crossed(names)
         if cluster.rows_per_value < np.inf and _is_one_event(items.onehot, mapped, cluster):
             keys += _together(names)  # a part of it may be what tells events apart
+    if len(few) > 3:  # more than three columns: only all together
+        cluster = crossed(tuple(few[:_MOST_DISCRETE]))
+        if _is_one_event(items.onehot, mapped, cluster) and few_of_the_possible(cluster):
+            keys.append(cluster.columns)
     proposed = [crossed(names) for names in dict.fromkeys(keys)]
     proposed = [cluster for cluster in proposed if cluster.rows_per_value < np.inf]
     return sorted(proposed, key=lambda cluster: cluster.numbers.max())[:_MOST_CANDIDATES]
@@ -432,7 +465,7 @@ def _with_groups(cluster: Cluster, groups: Rows | None) -> Cluster | None:
     return None if too_many else replace(cluster, numbers=numbers)
 
 
-def _columns(X: Any) -> dict[str, Any]:
+def columns_of(X: Any) -> dict[str, Any]:
     """Return the values of each feature by its name."""
     frame = as_frame(X)
     if frame is not None:
@@ -441,13 +474,25 @@ def _columns(X: Any) -> dict[str, Any]:
     return {f"x{j}": column for j, column in enumerate(columns)}
 
 
+def _hinges(column: Any) -> Matrix:
+    """Return how far numbers lie above each of their deciles; nothing of what is no number."""
+    numbers = as_numbers(column)
+    known = numbers[np.isfinite(numbers)]
+    knots = np.unique(np.quantile(known, np.linspace(0.1, 0.9, 9))) if len(known) else known
+    return np.maximum(numbers[:, None] - knots, 0.0)
+
+
+def as_numbers(column: Any) -> Vector:
+    """Return what a column holds of numbers; NaN for the rest."""
+    numbers = pd.to_numeric(pd.Series(column), errors="coerce")
+    return numbers.to_numpy(np.float64, na_value=np.nan)
+
+
 def _has_fractions(column: Any) -> bool:
     """Tell whether a column holds numbers that are not all whole."""
     if np.asarray(column).dtype.kind not in "fO":
         return False
-    numbers = pd.to_numeric(pd.Series(column), errors="coerce").to_numpy(
-        np.float64, na_value=np.nan
-    )
+    numbers = as_numbers(column)
     return bool(np.any(numbers[np.isfinite(numbers)] % 1))
 
 

@@ -90,6 +90,8 @@ def size_along(
     terms = weight * product
     if groups is not None:
         terms = np.bincount(groups, terms)
+    if not terms.any():  # nothing is left to explain, or nothing explains it
+        return 0.0, 0.0
     noise = float((terms**2).sum()) / length + 1e-300
     freedom = max((length - found) / noise, 1.0)
     low = noise * least_excess(found / noise + freedom, freedom, level)
