@@ -436,7 +436,8 @@ def _columns(X: Any) -> dict[str, Any]:
     """Return the values of each feature by its name."""
     frame = as_frame(X)
     if frame is not None:
-        return {str(name): frame[name].to_numpy() for name in frame.columns}
+        # One by one: frame[0] of a table whose columns are numbered is a row.
+        return {str(column.name): column.to_numpy() for column in frame.iter_columns()}
     columns: Any = [] if X is None or sparse.issparse(X) else np.asarray(X).T
     return {f"x{j}": column for j, column in enumerate(columns)}
 
