@@ -59,7 +59,7 @@ def heterogeneity_test(
     sample_weight : array-like of shape (n,), optional
     groups : array-like of shape (n,), optional
         Items that belong together; their labels may depend on each other.
-    by : str, list of str, or table, optional
+    by : str, list of str, table or dict of columns, optional
         Columns of X, or other columns of the same items, that are asked about in particular.
     learners : "auto" or list, default="auto"
         Learners of residuals: names (``"linear"``, ``"greedy"``, ``"boosting"``, ``"forest"``) and
