@@ -84,7 +84,9 @@ def _content(
         return to_onnx(calibrator).SerializeToString()
     if format is Target.python:
         return to_python(calibrator).encode()
-    column = _second_class_column(roles) if column is None else column
+    if column is None:
+        to_sql(calibrator, column="p", dialect=dialect.value)  # refuses what no column would help
+        column = _second_class_column(roles)
     return (to_sql(calibrator, column=column, dialect=dialect.value) + "\n").encode()
 
 
