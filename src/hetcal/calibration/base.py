@@ -28,6 +28,7 @@ from hetcal._validation import (
     check_same_rows,
     warn_large_counts,
 )
+from hetcal._validation.by_name import output_by_name
 from hetcal._validation.frames import TablesAsColumns
 from hetcal.data import CalibrationSet, Scores
 
@@ -125,6 +126,7 @@ class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
 class GroupAwareCalibrator(BaseCalibrator):
     """A calibrator that keeps items of one group together; subclasses have their ``fit_set``."""
 
+    @output_by_name
     def fit(
         self,
         X: Any,
@@ -173,6 +175,7 @@ class GlobalCalibrator(BaseCalibrator):
     def __init__(self, *, classes: Any = None):
         self.classes = classes
 
+    @output_by_name
     def fit(
         self,
         X: Any,

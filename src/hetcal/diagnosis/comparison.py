@@ -14,6 +14,7 @@ import pandas as pd
 from hetcal._printable import printable
 from hetcal._typing import Matrix
 from hetcal._validation import check_choice
+from hetcal._validation.by_name import output_by_name
 from hetcal.calibration import GlobalCalibrator, Uncalibrated
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis.cross_validation import (
@@ -209,6 +210,7 @@ def _with_interval(value: float, low: float, high: float, near: bool) -> str:
     return f"{value:.4f}{'*' if near else ' '}{ends}"
 
 
+@output_by_name
 def compare(
     X: Any,
     y: Any = None,
