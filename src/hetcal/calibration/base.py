@@ -84,6 +84,8 @@ class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
 
     def _remember(self, items: CalibrationSet) -> None:
         """Keep what new items are checked against."""
+        if self.uses_features and not items.has_features:
+            self._require_features(None)
         self.classes_ = items.classes
         self.input_kind_ = items.kind
         self.output_names_ = items.output_names
