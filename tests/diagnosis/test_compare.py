@@ -9,6 +9,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.datasets import make_moons
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GroupKFold, StratifiedKFold, TimeSeriesSplit
 
 from hetcal import SimilarityCalibrator, compare, get_calibrator, learning_curve
@@ -517,6 +519,15 @@ def test_standard_errors_have_the_right_size():
         means.append(mean)
         errors.append(error)
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.06)
+
+
+def test_a_model_that_knows_these_rows_is_noticed():
+    """A forest that is scored on its own training rows: every method would look perfect."""
+    X, y = make_moons(300, noise=0.35, random_state=0)
+    P = RandomForestClassifier(50, random_state=0).fit(X, y).predict_proba(X)
+    given = {"y_proba": P, "methods": ["global"], "baselines": ["forest on X"]}
+    with pytest.warns(HetcalWarning, match="look like the model's training rows"):
+        compare(X, y, **given)
 
 
 def test_a_calibrator_without_a_name_is_asked_for_one():
