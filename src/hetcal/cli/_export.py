@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,10 +85,11 @@ def _content(
         return to_onnx(calibrator).SerializeToString()
     if format is Target.python:
         return to_python(calibrator).encode()
+    write = partial(to_sql, calibrator, dialect=dialect.value)
     if column is None:
-        to_sql(calibrator, column="p", dialect=dialect.value)  # refuses what no column would help
+        write(column="p")  # refuses what no column would help
         column = _second_class_column(roles)
-    return (to_sql(calibrator, column=column, dialect=dialect.value) + "\n").encode()
+    return (write(column=column) + "\n").encode()
 
 
 def _second_class_column(roles: Any) -> str:
