@@ -464,8 +464,11 @@ def test_large_tables_of_sparse_columns_stay_sparse(monkeypatch):
     encoded = FeatureEncoder(allow_sparse=True).fit_transform(table)
     assert sparse.issparse(encoded)
     np.testing.assert_array_equal(encoded.toarray(), matrix.toarray())
-    with pytest.raises(TypeError, match="30 x 5.*TruncatedSVD"):
+    with pytest.raises(TypeError, match=r"30 x 5.*toarray\(\) takes 1 MB") as few:
         FeatureEncoder().fit(table)
+    assert "TruncatedSVD" not in str(few.value)  # which cannot make 50 columns of 5
+    with pytest.raises(TypeError, match=r"2 x 51.*TruncatedSVD\(50\)"):
+        FeatureEncoder().fit(sparse.csr_array((2, 51)))
     # And a method that takes sparse matrices says the same of either, whole or in small batches.
     y, p = np.arange(30) % 2, np.linspace(0.1, 0.9, 30)
     fitted = [get_calibrator("sbaw").fit(X, y, y_proba=p) for X in (table, matrix)]

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from tests.calibration.kinds import alike
 
+import hetcal
 from hetcal import HiddenHeterogeneity, SimilarityCalibrator
 from hetcal._exceptions import HetcalWarning
 from hetcal.calibration.base import GlobalCalibrator
@@ -306,7 +307,7 @@ def test_sparse_features_work_or_are_refused(local, data):
         local.fit(thin, y, y_proba=P)
         assert_simplex(local.predict_proba(thin, y_proba=P), N, 2)
     else:
-        with pytest.raises(TypeError, match=r"X is a sparse matrix.*TruncatedSVD\(50\)"):
+        with pytest.raises(TypeError, match=r"X is a sparse matrix.*X\.toarray\(\)"):
             local.fit(thin, y, y_proba=P)
 
 
@@ -542,3 +543,23 @@ def test_features_that_are_no_transformer():
         SimilarityCalibrator(features=3.5).fit(X, y, y_proba=P)
     with pytest.raises(ValueError, match=r"\['x'\]\. X has 1 columns without names"):
         SimilarityCalibrator(features="x").fit(X, y, y_proba=P)
+
+
+@pytest.mark.parametrize(
+    ("who", "call"),
+    [
+        ("SimilarityCalibrator.fit", SimilarityCalibrator().fit),
+        ("TemperatureScaling.fit", get_calibrator("temperature").fit),
+        ("HiddenHeterogeneity.fit", HiddenHeterogeneity().fit),
+        ("heterogeneity_test", hetcal.heterogeneity_test),
+        ("advise", hetcal.advise),
+        ("diagnose", hetcal.diagnose),
+        ("compare", hetcal.compare),
+        ("learning_curve", hetcal.learning_curve),
+    ],
+)
+def test_output_that_is_passed_by_place_is_asked_for_by_name(who, call):
+    """The first thing that anybody types is fit(X, y, P)."""
+    X, P, y = np.zeros((4, 1)), np.full((4, 2), 0.5), [0, 1, 0, 1]
+    with pytest.raises(TypeError, match=f"^{who} takes 2 arguments by place, got 3.*y_proba="):
+        call(X, y, P)

@@ -79,6 +79,12 @@ def test_it_is_what_calibrators_and_from_confidence_take():
         (None, [{"a": [-1]}], {"classes": ["a", "b"], "tokens": "mean"}, "lacks option 'b'"),
         (None, [[-1.0, -2.0]], {"classes": ["a", "b"], "tokens": "max"}, "tokens must be one of"),
         (None, [["x", "y"]], {"classes": ["a", "b"]}, "must hold numbers.*got 'x'"),
+        (
+            None,
+            [[{"token": "a", "logprob": -1.0}, {"token": "b", "logprob": -2.0}]],
+            {"classes": ["a", "b"]},
+            r"as APIs return it, \{t\['token'\]: t\['logprob'\] for t in tokens\}",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused(y, given, options, error):

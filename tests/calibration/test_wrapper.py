@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from operator import methodcaller
 
 import joblib
 import numpy as np
@@ -34,7 +35,12 @@ from sklearn.model_selection import (
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 from sklearn.svm import SVC, LinearSVC
 
 from hetcal._exceptions import (
@@ -322,6 +328,29 @@ def test_text_documents():
     pipe = make_pipeline(CountVectorizer(), LogisticRegression())
     clf = LocallyCalibratedClassifier(pipe, "temperature").fit(documents, labels)
     assert clf.predict(["good good", "bad bad"]).tolist() == ["up", "down"]
+
+
+def test_a_pipeline_that_makes_sparse_columns_is_followed_as_the_error_says(data):
+    y = data[1]
+    table = pd.DataFrame({"region": np.where(data[0][:, 0] > 0, "north", "south")})
+    pipe = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(table, y)
+    encode = FrozenEstimator(pipe[:-1])
+    with pytest.raises(TypeError, match=r"FunctionTransformer\(methodcaller\('toarray'\)\)"):
+        LocallyCalibratedClassifier(FrozenEstimator(pipe), "swc", features=encode).fit(table, y)
+    features = make_pipeline(encode, FunctionTransformer(methodcaller("toarray")))
+    clf = LocallyCalibratedClassifier(FrozenEstimator(pipe), "swc", features=features)
+    assert clf.fit(table, y).calibrator_.n_features_in_ == 2
+
+
+@pytest.mark.parametrize("wrapped", [lambda model: model, FrozenEstimator])
+def test_a_model_that_is_no_estimator_is_sent_to_the_calibrator(data, wrapped):
+    class Booster:
+        def predict_proba(self, X):
+            return np.full((len(X), 2), 0.5)
+
+    clf = LocallyCalibratedClassifier(wrapped(Booster()), "platt")
+    with pytest.raises(TypeError, match=r"Booster is no scikit-learn.*get_calibrator\('platt'\)"):
+        clf.fit(*data)
 
 
 def test_features_choose_the_representation(data):

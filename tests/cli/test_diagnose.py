@@ -252,6 +252,20 @@ def test_compare_prints_and_writes(table, tmp_path, capsys):
     assert len(target.read_text(encoding="utf-8").splitlines()) == 1 + 3 * 4
 
 
+def test_a_table_without_features_is_sent_to_the_global_maps(table, tmp_path, capsys):
+    bare, roles = tmp_path / "bare.csv", ("--label", "outcome", "--proba", "p_*", "--jobs", "1")
+    pd.read_csv(table).filter(regex="outcome|p_").to_csv(bare, index=False)
+    assert call("diagnose", bare, *roles) == 2
+    assert "hetcal compare" in " ".join(capsys.readouterr().err.split())
+    assert call("compare", bare, *roles) == 0
+    shown = capsys.readouterr().out
+    assert "temperature" in shown
+    assert "swc" not in shown
+    assert call("compare", bare, *roles, "--methods", "platt,swc") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "swc: failed: ValueError: SimilarityCalibrator compares items by their features" in told
+
+
 def test_large_weights_are_told_once_and_in_the_words_of_the_command(table, tmp_path, capsys):
     weighted = tmp_path / "weighted.csv"
     pd.read_csv(table).assign(amount=5000.0).to_csv(weighted, index=False)

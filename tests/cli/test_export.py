@@ -58,6 +58,11 @@ def test_what_cannot_be_exported_is_said(call, folder, tmp_path, capsys):
     hetcal.save(platt, tmp_path / "p.hetcal")
     assert call("export", tmp_path / "p.hetcal", "--format", "sql") == 2
     assert "--column NAME" in capsys.readouterr().err
+    # No column is asked for where none would help.
+    three = hetcal.TemperatureScaling().fit(None, [0, 1, 2], y_proba=[[0.4, 0.3, 0.3]] * 3)
+    hetcal.save(three, tmp_path / "t.hetcal")
+    assert call("export", tmp_path / "t.hetcal", "--format", "sql") == 1
+    assert "maps of two classes" in capsys.readouterr().err
     assert call("export", tmp_path / "p.hetcal", "--format", "sql", "--column", "p") == 0
 
 

@@ -9,6 +9,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.datasets import make_moons
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GroupKFold, StratifiedKFold, TimeSeriesSplit
 
 from hetcal import SimilarityCalibrator, compare, get_calibrator, learning_curve
@@ -433,8 +435,8 @@ def test_wrong_input_is_refused(data):
         compare(X, y, y_proba=P, methods=["temprature"])
     with pytest.raises(ValueError, match="methods is empty"):
         compare(X, y, y_proba=P, methods=[])
-    with pytest.raises(TypeError, match="method 'x' is a str"):
-        compare(X, y, y_proba=P, methods={"x": "temperature"})
+    with pytest.raises(TypeError, match="method 'x' is a int"):
+        compare(X, y, y_proba=P, methods={"x": 3})
     with pytest.raises(ValueError, match="unknown baseline 'forest'"):
         compare(X, y, y_proba=P, baselines=["forest"])
     with pytest.raises(ValueError, match="name of a baseline"):
@@ -519,10 +521,28 @@ def test_standard_errors_have_the_right_size():
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.06)
 
 
+def test_a_model_that_knows_these_rows_is_noticed():
+    """A forest that is scored on its own training rows: every method would look perfect."""
+    X, y = make_moons(300, noise=0.35, random_state=0)
+    P = RandomForestClassifier(50, random_state=0).fit(X, y).predict_proba(X)
+    given = {"y_proba": P, "methods": ["global"], "baselines": ["forest on X"]}
+    with pytest.warns(HetcalWarning, match="look like the model's training rows"):
+        compare(X, y, **given)
+
+
 def test_a_calibrator_without_a_name_is_asked_for_one():
     data = make_hidden_heterogeneity(60, random_state=0)
-    with pytest.raises(TypeError, match="Pass a dict of name to calibrator"):
+    with pytest.raises(TypeError, match="Pass a dict of names to calibrators"):
         compare(data.X, data.y, y_proba=data.y_proba, methods=[SimilarityCalibrator()])
+
+
+def test_calibrators_of_ones_own_stand_beside_names(data):
+    """A name among the values of the dict is that of the registry, whatever it is called here."""
+    given = {"plain": Uncalibrated(), "votes": "swc"}
+    found = compare(data.X, data.y, y_proba=data.y_proba, methods=given, baselines=False)
+    named = compare(data.X, data.y, y_proba=data.y_proba, methods=["swc"], baselines=False)
+    at = found.frame().query("method == 'votes'")["value"].to_numpy()
+    np.testing.assert_allclose(at, named.frame().query("method == 'swc'")["value"].to_numpy())
 
 
 class Mumbles(Uncalibrated):

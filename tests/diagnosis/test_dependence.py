@@ -128,6 +128,20 @@ def test_two_columns_that_number_events_together_are_named():
     assert "region" in found.columns
 
 
+@pytest.mark.parametrize("copy_of_label", [True, False])
+def test_columns_that_spell_the_label_out_number_no_events(copy_of_label):
+    """The log of a language model has the truth beside the answer, or whether it was right."""
+    rng = np.random.default_rng(0)
+    n = 600
+    topic, answer, truth = rng.integers(0, [7, 3, 3], (n, 3)).T
+    truth = np.where(rng.random(n) < 0.3, answer, truth)
+    table = pd.DataFrame({"topic": topic, "answer": answer, "other": rng.normal(size=n)})
+    table["y"], table["p"] = (answer == truth).astype(int), 0.5
+    items = items_of(table, ["topic", "answer", "other"])
+    beside = {"right": table["y"]} if copy_of_label else {"truth": truth}
+    assert find_dependence(items, beside) is None
+
+
 def test_categories_are_no_events_behind_a_model_that_is_far_too_sure():
     rng = np.random.default_rng(0)
     n = 1500

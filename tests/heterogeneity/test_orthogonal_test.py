@@ -308,6 +308,8 @@ def test_columns_asked_for_count_more():
     )
     assert found.p_value < 0.01 < plain.p_value
     assert found.directions["direction"][0] == "site = 1"
+    by = {"site": asked.astype(str)}  # as diagnose and evaluate take it
+    assert heterogeneity_test(X, y, y_proba=P, by=by, learners=[]).p_value == found.p_value
 
 
 def test_names_of_columns_asked_for_must_be_known():
@@ -317,6 +319,8 @@ def test_names_of_columns_asked_for_must_be_known():
         heterogeneity_test(X, y, y_proba=P, by="regoin")
     with pytest.raises(ValueError, match="by has 3 rows, but X has 600"):
         heterogeneity_test(X, y, y_proba=P, by=[1, 2, 3])
+    with pytest.raises(ValueError, match="y has 600 rows but ward has 3"):
+        heterogeneity_test(X, y, y_proba=P, by={"site": [0] * 600, "ward": [0] * 3})
 
 
 def test_a_wide_sparse_table_takes_little_memory():

@@ -7,10 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import hetcal
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis.predictions import forward_splits
+from hetcal.diagnosis.render import how_sure
+from hetcal.diagnosis.verdicts import State
 from hetcal.metrics import accuracy, brier_score, expected_calibration_error, expected_cost
 
 
@@ -139,6 +142,44 @@ def test_in_order_of_time_nothing_is_learned_from_later_items(data):
     assert told["reference_brier"] == pytest.approx(best_map)
     gain = best_map - report.method("hybrid").scores["brier"].value
     assert told["local_gain"] == pytest.approx(gain)
+
+
+def test_given_a_time_the_page_says_one_thing_about_what_is_hidden(data):
+    """What the test finds within the period is not denied where later items gain nothing by it."""
+    report = hetcal.diagnose(
+        data.X[:200], data.y[:200], y_proba=data.y_proba[:200], time=np.arange(200)
+    )
+    told = {figure.name: figure for figure in report.verdict.evidence}
+    sure = report.verdict.certainty
+    assert sure.p_value == told["hh_local"].p_value == report.hidden.p_value <= 0.02
+    assert sure.state == "real"
+    assert f"on {report.data.n_scored} later items" in report.verdict.reasons[0]
+    gain = told["local_gain"]  # and the gain on later items has a p-value of its own
+    error = (gain.high - gain.low) / (2 * 1.96)
+    assert gain.p_value == pytest.approx(norm.sf(gain.value / error))
+
+
+def test_what_helps_no_later_item_is_not_put_down_to_few_items(data):
+    said = hetcal.advise(data.X[:120], data.y[:120], y_proba=data.y_proba[:120])
+    certainty = replace(said.certainty, state=State.REAL)
+    said = replace(said, recommended="global", certainty=certainty)
+    later = replace(said, evidence=replace(said.known_evidence, n_later=96))
+    assert "From so few items" in how_sure(said)
+    assert "does not improve later ones enough" in how_sure(later)
+
+
+def test_columns_may_have_numbers_for_names(data):
+    """The first table that anybody makes of an array has the columns 0, 1, ..."""
+    table = pd.DataFrame(data.X[:100])
+    numbered = hetcal.diagnose(table, data.y[:100], y_proba=data.y_proba[:100])
+    named = hetcal.diagnose(table.add_prefix("x"), data.y[:100], y_proba=data.y_proba[:100])
+    assert numbered.data.features == [str(j) for j in range(table.shape[1])]
+    assert numbered.verdict.headline == named.verdict.headline
+    assert [row.features for row in numbered.weakest] == [
+        {name.removeprefix("x"): value for name, value in row.features.items()}
+        for row in named.weakest
+    ]
+    assert len(numbered.weakest) > 0
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(60) // 7])

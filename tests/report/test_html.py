@@ -236,6 +236,18 @@ def test_a_calibration_error_that_may_be_chance_is_not_stated_as_a_fact(report):
     assert "may be chance (p = 0.64)" in said["How far off"]
 
 
+def test_the_summary_names_whom_no_global_map_helps_also_where_others_are_worse(report):
+    """The terminal names these; a page that names only the others says something else."""
+    one = replace(report.subgroups[0], predicted=0.9, observed=0.1, low=0.05, high=0.15)
+    helped = replace(one, rule="age > 41", global_map_repairs=True)
+    hidden = replace(one, rule="area = 7", predicted=0.5, global_map_repairs=False)
+    said = summary(replace(report, subgroups=[helped, hidden]))["For whom"]
+    assert "age > 41: predicted 90" in said
+    assert "repairs it, but not the" in said
+    assert "with area = 7: predicted 50" in said
+    assert summary(replace(report, subgroups=[helped]))["For whom"].endswith("repairs it.")
+
+
 def test_the_summary_says_how_far_is_called_wrong(report):
     before = report.reliability[0]
     right = [

@@ -169,6 +169,8 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path, name):
     (tmp_path / name).write_bytes(b"PK")
     with pytest.raises(InputError, match="is a spreadsheet.*Save the sheet as CSV"):
         read_table(tmp_path / name)
+    with pytest.raises(InputError, match=r"answers.jsonl is JSON.*read_json.*lines=True"):
+        table_format("answers.jsonl")
 
 
 @pytest.mark.processes

@@ -214,11 +214,17 @@ class FeatureEncoder:
     def _checked_sparse(self, X: Any) -> sparse.csr_array:
         if not self.allow_sparse:
             n, d = X.shape
+            project = (
+                "Project it to some tens of columns, e.g. with "
+                "sklearn.decomposition.TruncatedSVD(50), fitted once and used for new items too; "
+                if d > 50
+                else ""
+            )
             raise TypeError(
                 f"X is a sparse matrix of {n} x {d}, but this method needs a dense array (Sparse "
-                "data was passed). Project it to some tens of columns, e.g. with "
-                "sklearn.decomposition.TruncatedSVD(50), fitted once and used for new items too; "
-                f"X.toarray() takes {max(1, n * d * 8e-6):,.0f} MB."
+                f"data was passed). {project}X.toarray() takes {max(1, n * d * 8e-6):,.0f} MB. At "
+                "the end of a pipeline that makes X, FunctionTransformer(methodcaller('toarray')) "
+                "does it (operator.methodcaller)."
             )
         matrix = sparse.csr_array(X, dtype=np.float64)
         refuse_empty(matrix.shape)

@@ -28,6 +28,7 @@ from hetcal._validation import (
     check_same_rows,
     warn_large_counts,
 )
+from hetcal._validation.by_name import output_by_name
 from hetcal._validation.frames import TablesAsColumns
 from hetcal.data import CalibrationSet, Scores
 
@@ -83,6 +84,8 @@ class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
 
     def _remember(self, items: CalibrationSet) -> None:
         """Keep what new items are checked against."""
+        if self.uses_features and not items.has_features:
+            self._require_features(None)
         self.classes_ = items.classes
         self.input_kind_ = items.kind
         self.output_names_ = items.output_names
@@ -125,6 +128,7 @@ class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
 class GroupAwareCalibrator(BaseCalibrator):
     """A calibrator that keeps items of one group together; subclasses have their ``fit_set``."""
 
+    @output_by_name
     def fit(
         self,
         X: Any,
@@ -173,6 +177,7 @@ class GlobalCalibrator(BaseCalibrator):
     def __init__(self, *, classes: Any = None):
         self.classes = classes
 
+    @output_by_name
     def fit(
         self,
         X: Any,

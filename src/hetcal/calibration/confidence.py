@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._validation import check_labels, check_proba, check_same_rows
-from hetcal._validation.containers import as_vector
+from hetcal._validation.containers import as_float_array, as_vector
 from hetcal._validation.spelling import spelled_alike
 from hetcal._validation.text import as_text
 
@@ -73,7 +73,7 @@ def from_confidence(
     array([ True])
     """
     check_same_rows(y=y, predicted=predicted, confidence=confidence)
-    P = check_proba(as_vector(confidence, "confidence"), name="confidence")
+    P = check_proba(_stated(confidence), name="confidence")
     answers = check_labels(predicted, name="predicted")
     if classes is None and y is None:
         raise ValueError(
@@ -88,6 +88,23 @@ def from_confidence(
     code = _places(answers, order, "predicted")
     truth = None if labels is None else order[_places(labels, order, "y")]
     return truth, np.where(code[:, None] == 1, P, P[:, ::-1]), order
+
+
+def _stated(confidence: Any) -> NDArray[np.float64]:
+    """Return the confidences as numbers, or say of what kind they seem to be instead."""
+    stated = as_float_array(as_vector(confidence, "confidence"), "confidence")
+    outside = (stated < 0) | (stated > 1)
+    if outside.any():
+        row, remedy = int(outside.argmax()), "Pass probabilities."
+        if np.nanmax(stated) <= 0:
+            remedy = "If these are log-probabilities, pass np.exp of them."
+        elif np.nanmin(stated) >= 0:
+            remedy = "If these are percentages, divide by 100."
+        raise ValueError(
+            f"Row {row} of confidence is {stated[row]:.4g}; it must be the probability that the "
+            f"predicted class is right, in [0, 1]. {remedy}"
+        )
+    return stated
 
 
 def _order(labels: Any, answers: _Coded, classes: Any) -> NDArray | None:

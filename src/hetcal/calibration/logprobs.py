@@ -153,7 +153,8 @@ def _whole(value: Any, tokens: str) -> float:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"logprobs must hold numbers, or lists of numbers for options of several tokens; got "
-            f"{value!r}. Pass natural logarithms of probabilities."
+            f"{value!r}. Pass natural logarithms of probabilities; of a list of tokens, as APIs "
+            "return it, {t['token']: t['logprob'] for t in tokens}."
         ) from error
     if values.size == 0:
         return np.nan

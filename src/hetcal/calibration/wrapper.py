@@ -67,6 +67,7 @@ from hetcal.calibration.wrapper_checks import (
     as_input,
     refuse_regressor,
     refuse_unknown_labels,
+    refuse_what_is_no_estimator,
     warn_of_refit,
     with_hints,
 )
@@ -228,6 +229,7 @@ class LocallyCalibratedClassifier(
         -------
         self
         """
+        refuse_what_is_no_estimator(self._make_estimator(), self.calibrator)
         X = as_input(X)
         validate_data(self, X, reset=True, skip_check_array=True)
         check_same_order(X=X, y=y, sample_weight=sample_weight, groups=groups)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._exceptions import RefitWarning, levels_to_caller
@@ -50,6 +52,21 @@ def with_hints(init: Callable[..., None]) -> Callable[..., None]:
         init(self, *args, **named)
 
     return hinting
+
+
+def refuse_what_is_no_estimator(given: Any, calibrator: Any) -> None:
+    """Raise for classifiers that scikit-learn cannot handle, before its own nested errors."""
+    model = given.estimator if isinstance(given, FrozenEstimator) else given
+    try:
+        get_tags(model)
+    except AttributeError as error:
+        name = calibrator if isinstance(calibrator, str) else "hybrid"
+        raise TypeError(
+            f"LocallyCalibratedClassifier: {type(model).__name__} is no scikit-learn estimator. If "
+            "it is fitted, calibrate what it says instead: "
+            f"hetcal.get_calibrator({name!r}).fit(X, y, y_proba=...). Or let its class inherit "
+            "from sklearn.base.ClassifierMixin and BaseEstimator."
+        ) from error
 
 
 def refuse_regressor(estimator: Any) -> None:

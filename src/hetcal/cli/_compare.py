@@ -69,7 +69,7 @@ def compare(
         if path is not None:
             check_other_file(path, table)
     with bar(f"Reading {table}", quiet=quiet or to_stdout) as say:
-        labelled = inputs.read(table, columns, reading, drawing, say)
+        labelled = inputs.read(table, columns, reading, drawing, say, otherwise=None)
         from hetcal.diagnosis import compare as run
 
         with warnings_as_notes() as said:

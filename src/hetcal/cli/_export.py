@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,8 +85,11 @@ def _content(
         return to_onnx(calibrator).SerializeToString()
     if format is Target.python:
         return to_python(calibrator).encode()
-    column = _second_class_column(roles) if column is None else column
-    return (to_sql(calibrator, column=column, dialect=dialect.value) + "\n").encode()
+    write = partial(to_sql, calibrator, dialect=dialect.value)
+    if column is None:
+        write(column="p")  # refuses what no column would help
+        column = _second_class_column(roles)
+    return (write(column=column) + "\n").encode()
 
 
 def _second_class_column(roles: Any) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hetcal.cli._options import Columns, Drawing, Reading
     from hetcal.tables.labelled_table import LabelledTable
 
-_OTHERWISE = "see how good the probabilities are on average with hetcal.metrics.evaluate in Python"
+_OTHERWISE = "compare the global maps, which need none: hetcal compare"
 
 
 def read(
@@ -26,9 +26,12 @@ def read(
     say: Callable[[str, float | None], object],
     *,
     use_features: bool = True,
-    otherwise: str = _OTHERWISE,
+    otherwise: str | None = _OTHERWISE,
 ) -> LabelledTable:
-    """Return the calibration items of a table; ``otherwise`` says what to do without features."""
+    """Return the calibration items of a table; ``otherwise`` says what to do without features.
+
+    None: they may be missing.
+    """
     from hetcal.tables.large_tables import draw_labelled
 
     labelled = draw_labelled(
@@ -40,7 +43,7 @@ def read(
         **vars(reading),
         **vars(columns),
     )
-    if use_features and labelled.X is None:
+    if use_features and labelled.X is None and otherwise is not None:
         raise InputError(
             f"No column is left for the features. Name some with --features, or {otherwise}."
         )

@@ -12,6 +12,7 @@ import pandas as pd
 from hetcal._blas import with_one_blas_thread
 from hetcal._printable import printable
 from hetcal._typing import Rows
+from hetcal._validation.by_name import output_by_name
 from hetcal.calibration.hybrid import HybridCalibrator
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis import checks, render
@@ -147,6 +148,7 @@ class Advice:
         return printable(render.report(self))
 
 
+@output_by_name
 def advise(
     X: Any,
     y: Any = None,

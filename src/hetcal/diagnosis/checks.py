@@ -140,8 +140,8 @@ def check_training_rows(
         "These rows look like the model's training rows. It is wrong on "
         f"{int(wrong.sum())} of {items.n_items} (it announces {announced:.0f}), while a model "
         f"trained on the other rows is wrong on {retrained_error:.0%}. Calibrate on "
-        "rows that the model has not seen, or on cross-validated probabilities; else nothing "
-        "below holds.",
+        "rows that the model has not seen, or on cross-validated probabilities; else these "
+        "figures do not hold.",
     )
 
 

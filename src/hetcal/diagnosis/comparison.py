@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -11,11 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._printable import printable
 from hetcal._typing import Matrix
 from hetcal._validation import check_choice
+from hetcal._validation.by_name import output_by_name
 from hetcal.calibration import GlobalCalibrator, Uncalibrated
 from hetcal.data import CalibrationSet
+from hetcal.diagnosis.checks import check_training_rows
 from hetcal.diagnosis.cross_validation import (
     CrossValidated,
     MethodRun,
@@ -209,6 +213,7 @@ def _with_interval(value: float, low: float, high: float, near: bool) -> str:
     return f"{value:.4f}{'*' if near else ' '}{ends}"
 
 
+@output_by_name
 def compare(
     X: Any,
     y: Any = None,
@@ -309,6 +314,8 @@ def compare(
     if not out.methods:
         name, run = next(iter(out.runs.items()))
         raise ValueError(f"compare: every method failed; {name!r} with {run.error}")
+    calibrators = named_calibrators(methods, items.has_features, random_state)
+    _warn_of_training_rows(out, calibrators)
     bootstrap = {"n_bootstrap": n_bootstrap, "random_state": random_state}
     scored = score(out, **bootstrap)
     comparison = Comparison(
@@ -322,7 +329,6 @@ def compare(
     )
     if isinstance(learning_curve, bool) and not learning_curve:
         return comparison
-    calibrators = named_calibrators(methods, items.has_features, random_state)
     if isinstance(out, CrossValidated):
         splits = out.splits
     else:
@@ -350,6 +356,21 @@ def _predictions(
             "Pass cv=5 with it, or leave it out."
         )
     return own_predictions(items, **options)
+
+
+def _warn_of_training_rows(out: Predictions, calibrators: Mapping[str, Any]) -> None:
+    """Warn, as advise does, where models on the features alone show that p knows these items."""
+    plain = [name for name in out.methods if name in out.baselines and name.endswith(" on X")]
+    maps = [name for name in out.methods if isinstance(calibrators.get(name), GlobalCalibrator)]
+    if not (plain and maps and out.tested.all()):
+        return
+
+    def brier(name: str) -> float:
+        return float(np.average(out.losses(name), weights=out.items.weights))
+
+    found = check_training_rows(out.items, min(map(brier, maps)), out.proba(min(plain, key=brier)))
+    if found is not None:
+        warnings.warn(found.text, HetcalWarning, stacklevel=levels_to_caller())
 
 
 def _of_curve(

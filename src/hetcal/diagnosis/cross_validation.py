@@ -237,7 +237,10 @@ def named_calibrators(
 ) -> dict[str, Any]:
     """Return calibrators by name, from names or from instances."""
     if isinstance(methods, Mapping):
-        chosen = dict(methods)
+        chosen = {
+            name: seeded(get_calibrator(given), random_state) if isinstance(given, str) else given
+            for name, given in methods.items()
+        }
     else:
         if isinstance(methods, str):
             names: Iterable[str] = list_calibrators() if methods == "all" else [methods]
@@ -266,7 +269,7 @@ def _check_names(names: Iterable[Any], caller: str) -> None:
         if not isinstance(name, str):
             raise TypeError(
                 f"{caller}: methods holds a {type(name).__name__}, which has no name. Pass a dict "
-                "of name to calibrator."
+                "of names to calibrators, e.g. {'mine': Mine(), 'swc': 'swc'}."
             )
 
 

@@ -297,7 +297,8 @@ def _by_columns(
 
     A column that was left out of the features may number events whatever its labels and however
     many rows have its values; fractions may where few rows have them; and anything else where
-    labels are those of one event.
+    labels are those of one event. Columns that spell the label out, alone (a copy of it) or as a
+    pair (an answer and the truth), number nothing: of course labels agree where they do.
     """
     numbered = {**{name: _numbered(column) for name, column in features.items()}, **others}
     mapped = _mapped(items)
@@ -321,7 +322,12 @@ def _by_columns(
 
     keys: list[tuple[str, ...]] = [(name,) for name in numbered if numbers_events(name)]
     few = [name for name, c in numbered.items() if 1 <= c.max() < items.n_items / _FEW_ROWS]
+    few = [name for name in few if not _spells_labels(crossed((name,)), items.codes)]
+    pairs = combinations(few[:_MOST_DISCRETE], 2)
+    spelling = [set(names) for names in pairs if _spells_labels(crossed(names), items.codes)]
     for names in _together(few[:_MOST_DISCRETE]):
+        if any(pair.issubset(names) for pair in spelling):
+            continue
         cluster = crossed(names)
         if cluster.rows_per_value < np.inf and _is_one_event(items.onehot, mapped, cluster):
             keys += _together(names)  # a part of it may be what tells events apart
@@ -332,6 +338,14 @@ def _by_columns(
     proposed = [crossed(names) for names in dict.fromkeys(keys)]
     proposed = [cluster for cluster in proposed if cluster.rows_per_value < np.inf]
     return sorted(proposed, key=lambda cluster: cluster.numbers.max())[:_MOST_CANDIDATES]
+
+
+def _spells_labels(cluster: Cluster, codes: Rows) -> bool:
+    """Tell whether a few values, each on many rows, have rows of one class each."""
+    n_values = int(cluster.numbers.max()) + 1
+    with_class = np.unique(np.column_stack([cluster.numbers, codes]), axis=0)
+    few = n_values < min(_FEWEST_VALUES, len(codes) / _FEW_ROWS)
+    return few and len(with_class) == n_values
 
 
 def _is_one_event(onehot: Matrix, mapped: Matrix, cluster: Cluster) -> bool:
@@ -469,7 +483,8 @@ def columns_of(X: Any) -> dict[str, Any]:
     """Return the values of each feature by its name."""
     frame = as_frame(X)
     if frame is not None:
-        return {str(name): frame[name].to_numpy() for name in frame.columns}
+        # One by one: frame[0] of a table whose columns are numbered is a row.
+        return {str(column.name): column.to_numpy() for column in frame.iter_columns()}
     columns: Any = [] if X is None or sparse.issparse(X) else np.asarray(X).T
     return {f"x{j}": column for j, column in enumerate(columns)}
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from hetcal._typing import Matrix
+from hetcal._validation.by_name import output_by_name
 from hetcal.data import CalibrationSet
 from hetcal.data.folds import Split
 from hetcal.diagnosis.cross_validation import (
@@ -108,6 +109,7 @@ class LearningCurve:
         return display.from_learning_curve(self, metric=metric).plot(ax=ax)
 
 
+@output_by_name
 def learning_curve(
     X: Any,
     y: Any = None,

@@ -75,6 +75,8 @@ class Measurements:
     hidden_rows : ndarray of shape (m,)
     dependence : Dependence or None
         Rows that belong together although nothing said so.
+    n_later : int or None
+        How many items scores and gains are from, where these were predicted from earlier ones.
     """
 
     brier: float
@@ -103,6 +105,7 @@ class Measurements:
     hidden: HiddenHeterogeneity
     hidden_rows: Rows
     dependence: Dependence | None
+    n_later: int | None = None
 
     @property
     def hybrid_brier(self) -> float:

@@ -212,7 +212,9 @@ def _real(advice: Advice, e: Measurements) -> str:
             f"(the hybrid's gain of more than {SURE_ERRORS:.0f} standard errors shows it; the test "
             f"alone does not, p {_p(e.local_p_value)})."
         )
-    if advice.recommended != HYBRID:
+    if advice.recommended != HYBRID and e.n_later is not None:
+        said += " But what earlier items teach of it does not improve later ones enough to use it."
+    elif advice.recommended != HYBRID:
         said += " From so few items it cannot be learned well enough to use it; more would help."
     return said
 
@@ -256,7 +258,7 @@ def reasons(advice: Advice) -> list[str]:
     if e is None:
         return []
     said = [
-        f"Brier score of the probabilities as they are: {e.brier:.4f} on {advice.n_items:,} items; "
+        f"Brier score of the probabilities as they are: {e.brier:.4f} on {_scored(advice, e)}; "
         f"{_what_matters(advice, e)}.",
         f"A global map gains {_interval(e.global_gain)}. Test that the probabilities are right on "
         f"average: p {_p(e.global_p_value)}. Global part of hidden heterogeneity: "
@@ -272,6 +274,10 @@ def reasons(advice: Advice) -> list[str]:
     if advice.certainty.state is not State.NOT_FOUND:  # else what was found may be chance
         said += [_rule(row) for row in e.subgroups.head(_RULES_SHOWN).to_dict("records")]
     return said
+
+
+def _scored(advice: Advice, e: Measurements) -> str:
+    return f"{advice.n_items:,} items" if e.n_later is None else f"{e.n_later:,} later items"
 
 
 def _what_matters(advice: Advice, e: Measurements) -> str:
@@ -336,6 +342,12 @@ def _rows(e: Measurements, advice: Advice) -> list[tuple]:
             return (name, found.value, found.low, found.high, p_value, meaning)
         return (name, found, found - half_width, found + half_width, p_value, meaning)
 
+    # On later items a gain has a test of its own; the others are about the whole period.
+    global_p, local_p = (
+        (e.global_p_value, e.local_p_value)
+        if e.n_later is None
+        else (e.global_gain.p_value, e.local_gain.p_value)
+    )
     out, both = "out-of-sample gain of", "the better of both"
     return [
         row("brier", "Brier score of the probabilities as they are"),
@@ -343,10 +355,10 @@ def _rows(e: Measurements, advice: Advice) -> list[tuple]:
         row("reference_brier", f"Brier score of {both}, which is to be beaten"),
         row("worthwhile", "smallest gain over the probabilities that matters"),
         row("worthwhile_locally", f"smallest gain over {both} that matters"),
-        row("global_gain", f"{out} the global map", e.global_p_value),
+        row("global_gain", f"{out} the global map", global_p),
         row("hh_global", "global part of hidden heterogeneity", e.global_p_value),
         row("hybrid_gain", f"{out} the hybrid over the probabilities as they are"),
-        row("local_gain", f"{out} the hybrid over {both}", e.local_p_value),
+        row("local_gain", f"{out} the hybrid over {both}", local_p),
         row(
             "hh_local",
             "local part of hidden heterogeneity",

@@ -77,8 +77,8 @@ def _features(X: Any, rows: NDArray[np.int64]) -> list[dict[str, str]]:
     part = take_rows(X, rows)
     frame = as_frame(part)
     if frame is not None:
-        names = list(frame.columns)[:_MOST_FEATURES]
-        columns = [frame[name].to_list() for name in names]
+        chosen = list(frame.iter_columns())[:_MOST_FEATURES]
+        names, columns = [c.name for c in chosen], [c.to_list() for c in chosen]
     else:
         matrix = np.asarray(part)[:, :_MOST_FEATURES]
         names = [f"x{j}" for j in range(matrix.shape[1])]

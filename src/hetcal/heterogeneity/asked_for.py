@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hetcal._validation.containers import as_frame
+from hetcal._validation import check_same_rows
+from hetcal._validation.containers import as_frame, as_vector
 from hetcal._validation.text import short_list
 from hetcal.data import CalibrationSet
 from hetcal.heterogeneity.residual_learners import LEARNERS, USUAL, Learner, regressor_learner
@@ -30,6 +31,10 @@ def columns_asked_for(calibration: CalibrationSet, by: Any) -> Any:
                 f"{short_list(known, 20) if known else 'without names'}; pass the values instead."
             )
         return frame.select(list(names)).to_native()
+    if isinstance(by, Mapping):
+        columns = {str(name): as_vector(column, f"by[{name!r}]") for name, column in by.items()}
+        check_same_rows(y=calibration.codes, **columns)
+        by = pd.DataFrame(columns)
     table = by if as_frame(by) is not None else pd.DataFrame(np.asarray(by))
     if len(table) != calibration.n_items:
         raise ValueError(

@@ -30,6 +30,7 @@ from hetcal._stored.fields import (
 from hetcal._threads import ThreadSafe
 from hetcal._typing import Matrix
 from hetcal._validation import FeatureEncoder
+from hetcal._validation.by_name import output_by_name
 from hetcal._validation.frames import TablesAsColumns
 from hetcal.data import CalibrationSet
 from hetcal.heterogeneity.cells import NET_STEPS, Balls, auto_radius, nearest_cell, net_of_cells
@@ -223,6 +224,7 @@ class HiddenHeterogeneity(StoredMeasurement, ThreadSafe, TablesAsColumns, BaseEs
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @output_by_name
     def fit(
         self,
         X: Any,

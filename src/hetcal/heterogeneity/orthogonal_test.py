@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from hetcal._blas import with_one_blas_thread
 from hetcal._exceptions import levels_to_caller
 from hetcal._typing import Rows
+from hetcal._validation.by_name import output_by_name
 from hetcal._validation.containers import take_rows
 from hetcal.data import CalibrationSet
 from hetcal.heterogeneity.asked_for import columns_asked_for, learners_asked_for
@@ -27,6 +28,7 @@ from hetcal.heterogeneity.result import Analysis, HeterogeneityTest
 from hetcal.heterogeneity.score_test import Outcomes, score_test
 
 
+@output_by_name
 def heterogeneity_test(
     X: Any,
     y: Any,
@@ -59,7 +61,7 @@ def heterogeneity_test(
     sample_weight : array-like of shape (n,), optional
     groups : array-like of shape (n,), optional
         Items that belong together; their labels may depend on each other.
-    by : str, list of str, or table, optional
+    by : str, list of str, table or dict of columns, optional
         Columns of X, or other columns of the same items, that are asked about in particular.
     learners : "auto" or list, default="auto"
         Learners of residuals: names (``"linear"``, ``"greedy"``, ``"boosting"``, ``"forest"``) and

@@ -31,6 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from hetcal._typing import Matrix, Vector
 from hetcal.data import CalibrationSet
@@ -69,6 +70,12 @@ class Gain:
     def less(self, errors: float) -> float:
         """Return the gain less some standard errors."""
         return self.value - errors * self.standard_error
+
+    @property
+    def p_value(self) -> float:
+        """One-sided: that nothing is gained."""
+        error = self.standard_error
+        return float(ndtr(-self.value / error)) if error > 0 else 1.0
 
 
 def gain_and_error(

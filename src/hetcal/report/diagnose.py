@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hetcal._validation.by_name import output_by_name
 from hetcal.diagnosis.inputs import (
     Request,
     calibration_items,
@@ -20,6 +21,7 @@ from hetcal.diagnosis.steps import Progress
 from hetcal.report.model import Report
 
 
+@output_by_name
 def diagnose(
     X: Any,
     y: Any = None,

@@ -9,8 +9,9 @@ import pandas as pd
 
 from hetcal.tables.decimal_commas import COMMA_NUMBER
 
-#: The reason for text that may be numbers.
-WITH_COMMAS = "numbers with a comma"
+#: The reasons for text that may be numbers.
+WITH_COMMAS, WITH_PERCENT = "numbers with a comma", "numbers with a % sign"
+_PERCENT = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)\s*%\s*")
 # Below so many rows nothing can be said about how a column varies.
 _FEW_ROWS = 20
 _MOST_LEVELS = 100
@@ -56,6 +57,8 @@ def why_excluded(name: str, values: pd.Series, kind: str) -> str | None:
         return "a different whole number in every row, like an id"
     if kind == "text" and with_commas(values):
         return WITH_COMMAS
+    if kind == "text" and with_percent(values):
+        return WITH_PERCENT
     if kind == "text":
         if n_distinct == n_rows:
             return "a different text in every row"
@@ -74,6 +77,18 @@ def with_commas(values: pd.Series) -> bool:
     """
     texts = values.dropna().astype(str)
     return bool(texts.str.fullmatch(COMMA_NUMBER).all() and texts.str.contains(",").any())
+
+
+def with_percent(values: pd.Series) -> bool:
+    """Say whether text holds numbers with a % sign, and nothing else.
+
+    Examples
+    --------
+    >>> with_percent(pd.Series(["0.5 %", "12%", None])), with_percent(pd.Series(["5 %", "12"]))
+    (True, False)
+    """
+    texts = values.dropna().astype(str)
+    return bool(len(texts) and texts.str.fullmatch(_PERCENT).all())
 
 
 def _named_like_id(name: str) -> bool:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
-from hetcal.tables.exclusions import WITH_COMMAS, why_excluded
+from hetcal.tables.exclusions import WITH_COMMAS, WITH_PERCENT, why_excluded, with_percent
 from hetcal.tables.kinds import as_components, as_feature, kind_of, refuse_infinite
 from hetcal.tables.selection import listed, named_exactly, select_columns
 
@@ -127,6 +127,13 @@ def _notes(result: TableFeatures, columns: dict[str, pd.Series], y: NDArray) -> 
         notes.append(
             f"{listed(commas, 5)}: numbers with a comma are text. If it is the decimal sign of all "
             "numbers, pass --decimal , (decimal=','); else write them without, e.g. 1234.5."
+        )
+    percent = [name for name, why in result.left_out.items() if why == WITH_PERCENT]
+    percent += [n for n, v in columns.items() if result.kinds.get(n) == "text" and with_percent(v)]
+    if percent:
+        notes.append(
+            f"{listed(percent, 5)}: numbers with a % sign are text, and as a feature every "
+            "different text is a level of its own. Write them without the sign, e.g. 40.5."
         )
     weights = [name for name in columns if _may_weigh(name, columns[name])]
     if weights:

@@ -31,6 +31,7 @@ FORMATS = ("csv", "parquet", "arrow")
 STDIN = "-"
 
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+_JSON = {".json", ".jsonl", ".ndjson"}
 _SUFFIXES = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -102,6 +103,11 @@ def table_format(path: str | Path, format: str | None = None, *, option: str = "
         raise InputError(
             f"{path} is a spreadsheet, which is not read. Save the sheet as CSV (UTF-8), or in "
             "Python: pandas.read_excel(...).to_csv('table.csv', index=False)."
+        )
+    if found is None and Path(path).suffix.lower() in _JSON:
+        raise InputError(
+            f"{path} is JSON, which is not read. In Python, one object per line: "
+            f"pandas.read_json({str(path)!r}, lines=True).to_parquet('table.parquet')."
         )
     if found is None and Path(path).suffix.lower() == ".hetcal":
         raise InputError(

@@ -279,8 +279,14 @@ class TableRoles:
         absent = [name for name in wanted if name not in set(names)]
         if absent:
             free = [name for name in names if name not in wanted]
+            only_features = set(absent) <= set(self.features)
+            remedy = (
+                " Add what is missing (an empty cell is a missing value), or fit again without it: "
+                f"--drop {','.join(absent[:5])}."
+            )
             raise InputError(
                 f"The table lacks {'columns' if len(absent) > 1 else 'the column'} "
                 f"{listed(absent, 5)}, which the calibrator was fitted with."
                 f"{did_you_mean(free, absent[0])} The table has {listed(list(names))}."
+                f"{remedy if only_features else ''}"
             )

@@ -54,13 +54,24 @@ def _for_whom(r: model.Report) -> str:
     wrong = [g for g in r.subgroups if _is_off(g)]
     if not wrong:
         return "No group of items was found that differs by more than three standard errors."
-    worst = max(wrong, key=lambda g: abs(g.predicted - g.observed))
-    repaired = "repairs" if worst.global_map_repairs else "does not repair"
+    worst = max(wrong, key=_gap)
+    said = f"Worst for {_told(worst)}. One correction for everybody "
+    if not worst.global_map_repairs:
+        return f"{said}does not repair it."
+    hidden = [g for g in wrong if not g.global_map_repairs]
+    others = f", but not {_told(max(hidden, key=_gap))}" if hidden else ""
+    return f"{said}repairs it{others}."
+
+
+def _told(group: findings.Subgroup) -> str:
     return (
-        f"Worst for the {thousands(worst.count)} items with {worst.rule}: predicted "
-        f"{percent(worst.predicted)} “{worst.label}”, observed {percent(worst.observed)}. One "
-        f"correction for everybody {repaired} it."
+        f"the {thousands(group.count)} items with {group.rule}: predicted "
+        f"{percent(group.predicted)} “{group.label}”, observed {percent(group.observed)}"
     )
+
+
+def _gap(group: findings.Subgroup) -> float:
+    return abs(group.predicted - group.observed)
 
 
 def _is_off(part: findings.Bin | findings.Subgroup) -> bool:
