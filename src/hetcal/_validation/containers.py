@@ -168,6 +168,8 @@ def as_float_array(data: Any, name: str) -> NDArray[np.float64]:
     array = as_array(data, name)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds complex numbers.")
+    if array.dtype.kind in "mM":  # NumPy would count days, or whatever their unit is
+        raise TypeError(f"{name} must hold numbers; got an array of {array.dtype}. Convert it.")
     try:
         # One memory order, so that sums do not depend on the container by a rounding error.
         return np.asarray(array, dtype=np.float64, order="C")
