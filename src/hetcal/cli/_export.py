@@ -58,7 +58,7 @@ def export(
 
     Example: hetcal export loans.hetcal --format sql
     """
-    from hetcal.batches.model import describe_file
+    from hetcal.batches.model import describe_file, read_roles
     from hetcal.persistence import describe, load
     from hetcal.persistence.atomic_file import AtomicFile
     from hetcal.tables.writing import check_target
@@ -66,6 +66,8 @@ def export(
     if out != "-":
         check_target(Path(out), overwrite=overwrite)
     roles = describe_file(model, describe)["metadata"].get("table")
+    if roles is not None:
+        read_roles(model, roles)
     content = _content(load(model), roles, format, column, dialect)
     if out != "-":
         with AtomicFile(out, overwrite=overwrite) as stream:
