@@ -142,7 +142,7 @@ def _as_class_order(classes: Any) -> NDArray:
             f"classes holds a missing value ({short_list(order.tolist())}). Name every column of "
             "y_proba in order."
         )
-    order = _native(order)
+    order = _native(order).copy()  # what the caller does to classes later is no matter of ours
     if order.shape[0] < 2:
         raise ValueError(
             f"classes must name at least two classes; got {short_list(order.tolist())}. "
