@@ -21,6 +21,7 @@ from hetcal._validation import (
     check_sample_weight,
     check_two_classes,
 )
+from hetcal.metrics import evaluate
 
 P = [[0.25, 0.75], [0.5, 0.5]]
 CONTAINERS = {
@@ -201,6 +202,9 @@ def test_labels_in_the_byte_order_of_another_machine():
     codes, classes = check_labels(np.array([3, 5], ">i4"), classes=np.array([5, 3], ">i8"))
     assert codes.tolist() == [1, 0]
     assert classes.dtype.isnative
+    P = np.array([[0.75, 0.25], [0.5, 0.5]], ">f8")
+    by = evaluate([0, 1], P, groups_by=np.array([3, 5], ">i8"), n_bootstrap=0)
+    assert set(by["group"].astype(str)) >= {"3", "5"}
 
 
 def test_one_class_only():

@@ -95,7 +95,10 @@ def as_array(data: Any, name: str) -> NDArray:
     data = _with_masks(without_tensor(data, name))
     if isinstance(data, np.ndarray):
         _refuse_masked(data, name)
-        return np.asarray(data)
+        array = np.asarray(data)
+        if not array.dtype.isnative:  # pandas compares values in the byte order of the machine only
+            array = array.astype(array.dtype.newbyteorder("="))
+        return array
     if data is None:
         raise ValueError(f"{name} is missing. Pass {name}=...")
     if sparse.issparse(data):

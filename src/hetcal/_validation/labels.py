@@ -99,7 +99,7 @@ def _as_labels(y: Any, name: str) -> NDArray:
             )
         _refuse_collections(labels, name)
         labels = np.array(labels.tolist())
-    return _native(labels)
+    return labels
 
 
 def _refuse_collections(labels: NDArray, name: str) -> None:
@@ -127,11 +127,6 @@ def _sorted(labels: NDArray, name: str) -> tuple[NDArray, NDArray, NDArray]:
         ) from error
 
 
-def _native(labels: NDArray) -> NDArray:
-    """Return labels in the byte order of the machine; pandas compares no others."""
-    return labels if labels.dtype.isnative else labels.astype(labels.dtype.newbyteorder("="))
-
-
 def _as_class_order(classes: Any) -> NDArray:
     order = as_vector(classes, "classes")
     if order.dtype.kind == "O":
@@ -142,7 +137,7 @@ def _as_class_order(classes: Any) -> NDArray:
             f"classes holds a missing value ({short_list(order.tolist())}). Name every column of "
             "y_proba in order."
         )
-    order = _native(order).copy()  # what the caller does to classes later is no matter of ours
+    order = order.copy()  # what the caller does to classes later is no matter of ours
     if order.shape[0] < 2:
         raise ValueError(
             f"classes must name at least two classes; got {short_list(order.tolist())}. "
