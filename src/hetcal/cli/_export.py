@@ -64,7 +64,7 @@ def export(
     from hetcal.tables.writing import check_target
 
     if out != "-":
-        check_target(Path(out), overwrite=overwrite)
+        check_target(Path(out), overwrite=overwrite, model=model)
     roles = describe_file(model, describe)["metadata"].get("table")
     if roles is not None:
         read_roles(model, roles)
