@@ -154,7 +154,7 @@ def _check_readable(root: Any, arrays: list[NDArray], name: str) -> None:
         array.flags.writeable = False  # they are those of the calibrator itself
     try:
         Decoder(arrays, Budget(sys.maxsize)).decode(root)
-    except FileFormatError as error:
+    except Exception as error:  # all that load takes for a wrong file
         raise ValueError(
             f"hetcal.save: {name} could not be loaded again ({error}). Nothing was written. Fit it "
             "to labels, levels, weights and logits of a usual kind and size, or use pickle."
