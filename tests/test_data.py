@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from hetcal import HiddenHeterogeneity, SimilarityCalibrator
 from hetcal.data import CalibrationSet, Folds, out_of_sample
+from hetcal.similarity import ForestProximity
 
 
 def checked(n=40, seed=0, X=None, **named):
@@ -150,3 +152,35 @@ def test_items_that_no_split_tests_have_no_prediction():
     assert (predicted[:, 3] == 1).all()
     with pytest.raises(ValueError, match="no split"):
         out_of_sample(lambda _: lambda test: test, [], 4)
+
+
+@pytest.mark.parametrize("kind", ["y_proba", "logits"])
+def test_what_the_caller_changes_later_is_no_part_of_the_items(kind):
+    rng = np.random.default_rng(0)
+    output = rng.dirichlet(np.ones(2), 40) if kind == "y_proba" else rng.normal(size=(40, 2))
+    weight, classes, y = rng.uniform(1, 2, 40), np.array(["a", "b"]), np.arange(40) % 2
+    given = {kind: output, "sample_weight": weight, "classes": classes}
+    items = CalibrationSet.check(None, classes[y], **given, caller="test")
+    kept = [items.output.copy(), items.proba.copy(), items.weight.copy(), items.classes.copy()]
+    output[:], weight[:], classes[:] = 0.5, 9.0, "z"
+    for now, then in zip(
+        [items.output, items.proba, items.weight, items.classes], kept, strict=True
+    ):
+        np.testing.assert_array_equal(now, then)
+
+
+def test_a_fit_does_not_follow_later_changes_of_what_it_was_given():
+    rng = np.random.default_rng(0)
+    X, P, weight = rng.normal(size=(60, 2)), rng.dirichlet(np.ones(2), 60), rng.uniform(1, 2, 60)
+    given = X.copy(), P.copy(), weight.copy()
+    y = np.arange(60) % 2
+    swc = SimilarityCalibrator(ForestProximity(5), n_neighbors=9).fit(
+        given[0], y, y_proba=given[1], sample_weight=given[2]
+    )
+    hidden = HiddenHeterogeneity(estimate="paper", n_estimators=3).fit(
+        given[0], y, y_proba=given[1], sample_weight=given[2]
+    )
+    before = swc.predict_proba(X, y_proba=P), hidden.subgroups()
+    given[0][:], given[1][:], given[2][:] = 0.0, [0.9, 0.1], np.where(y == 0, 1.0, 2.0)
+    np.testing.assert_array_equal(swc.predict_proba(X, y_proba=P), before[0])
+    pd.testing.assert_frame_equal(hidden.subgroups(), before[1])

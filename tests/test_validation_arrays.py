@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,6 +21,7 @@ from hetcal._validation import (
     check_sample_weight,
     check_two_classes,
 )
+from hetcal.metrics import evaluate
 
 P = [[0.25, 0.75], [0.5, 0.5]]
 CONTAINERS = {
@@ -164,6 +167,46 @@ def test_mixed_labels(labels):
         check_labels(labels)
 
 
+class Colour(enum.Enum):
+    RED = 0
+    BLUE = 1
+
+
+@pytest.mark.parametrize(
+    ("several", "shown"),
+    [((1, 0), r"\(1, 0\)"), (frozenset({1}), "frozenset"), ({"a": 1}, "{'a': 1}")],
+)
+def test_labels_of_several_values(several, shown):
+    labels = np.empty(2, dtype=object)
+    labels[:] = [several, several]
+    with pytest.raises(TypeError, match=f"y holds labels of several values such as .{shown}"):
+        check_labels(labels)
+    with pytest.raises(TypeError, match="classes holds labels of several values.*one name"):
+        check_labels([0, 1], classes=labels)
+
+
+def test_labels_without_an_order():
+    with pytest.raises(TypeError, match=r"y holds labels that cannot be sorted.*\[str\(label\)"):
+        check_labels([Colour.RED, Colour.BLUE])
+    with pytest.raises(TypeError, match="classes holds labels that cannot be sorted"):
+        check_labels([Colour.RED, Colour.BLUE], classes=[Colour.BLUE, Colour.RED])
+
+
+@pytest.mark.parametrize("classes", [[0, 1, None], [0.0, np.nan]])
+def test_classes_without_a_name(classes):
+    with pytest.raises(ValueError, match="classes holds a missing value.*Name every column"):
+        check_labels([0, 1], classes=classes)
+
+
+def test_labels_in_the_byte_order_of_another_machine():
+    codes, classes = check_labels(np.array([3, 5], ">i4"), classes=np.array([5, 3], ">i8"))
+    assert codes.tolist() == [1, 0]
+    assert classes.dtype.isnative
+    P = np.array([[0.75, 0.25], [0.5, 0.5]], ">f8")
+    by = evaluate([0, 1], P, groups_by=np.array([3, 5], ">i8"), n_bootstrap=0)
+    assert set(by["group"].astype(str)) >= {"3", "5"}
+
+
 def test_one_class_only():
     with pytest.raises(ValueError, match="one class only.*Collect items of another class"):
         check_two_classes(np.array([1, 1]), np.array(["a", "b"]))
@@ -212,11 +255,12 @@ def test_weights():
         ([0, 0], "zero for every row"),
         (1.0, "one weight per row"),
         (["a", "b"], "must hold numbers"),
+        (np.array([1, 2], "m8[D]"), r"must hold numbers; got an array of timedelta64\[D\]"),
         (np.ones((2, 2)), "1d array"),
     ],
 )
 def test_bad_weights(weight, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         check_sample_weight(weight, 2)
 
 
@@ -229,6 +273,25 @@ def test_groups():
         check_groups(["a", "b", "a"], 2)
     with pytest.raises(ValueError, match="missing"):
         check_groups(["a", None], 2)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [("ann", 1), ("bob", 1), ("ann", 1), ("ann", 2)],
+        [("ann", 1), ("bob",), ("ann", 1), "ann"],
+        [b"\xe4", b"b", b"\xe4", b"c"],
+    ],
+)
+def test_groups_of_pairs_and_of_bytes(groups):
+    column = pd.Series(groups, dtype=object)
+    first, second, third, fourth = check_groups(column, 4)
+    assert first == third
+    assert len({first, second, fourth}) == 3
+
+
+def test_zeros_of_both_signs_are_one_group():
+    assert check_groups([0.0, -0.0, 1.0], 3).tolist() == [0, 0, 1]
 
 
 # -- groups by several columns ---------------------------------------------------------------------

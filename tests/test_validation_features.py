@@ -18,6 +18,7 @@ from hetcal._validation import FeatureEncoder, check_labels
 from hetcal.calibration.chosen_columns import as_transformer
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import heterogeneity_test
+from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.similarity import ForestProximity
 
 NAN = np.nan
@@ -394,6 +395,68 @@ def test_sparse_only_where_allowed(kind):
         encoder.transform(sparse.csr_array(np.eye(4)))
     with pytest.raises(ValueError, match="infinity"):
         encoder.transform(kind(np.full((1, 3), np.inf)))
+
+
+def entries_twice(kind, indices=(2, 0, 2)):
+    return kind(
+        (np.array([1.0, 5.0, 2.0]), np.array(indices), np.array([0, 3, 3, 3])), shape=(3, 3)
+    )
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix])
+def test_a_sparse_entry_in_several_parts_is_their_sum_and_stays_as_it_is(kind):
+    twice = entries_twice(kind)
+    found = FeatureEncoder(allow_sparse=True).fit_transform(twice)
+    assert sorted(found.data.tolist()) == [3.0, 5.0]
+    np.testing.assert_array_equal(found.toarray(), twice.toarray())
+    assert twice.data.tolist() == [1.0, 5.0, 2.0]
+    assert twice.indices.tolist() == [2, 0, 2]
+
+
+def test_similarities_know_sparse_entries_in_several_parts():
+    X, y = np.random.default_rng(0).poisson(1.0, (40, 5)) + 0.0, np.arange(40) % 2
+    P = np.where(y[:, None] == [0, 1], 0.6, 0.4)
+    rows, columns = np.nonzero(X)
+    order = np.repeat(np.arange(len(rows)), 2)
+    starts = 2 * np.append(0, np.cumsum(np.count_nonzero(X, axis=1)))
+    halves = sparse.csr_array((X[rows, columns][order] / 2, columns[order], starts), shape=X.shape)
+    dense, parted = (
+        SimilarityCalibrator("cosine").fit(data, y, y_proba=P).predict_proba(data, y_proba=P)
+        for data in (X, halves)
+    )
+    np.testing.assert_allclose(parted, dense, rtol=1e-12)
+
+
+@pytest.mark.parametrize("indices", [(2, 0, 3), (2, 0, -1)])
+def test_sparse_parts_that_do_not_fit_together(indices):
+    X = entries_twice(sparse.csr_array)
+    X.indices[:] = indices
+    with pytest.raises(ValueError, match="parts do not fit together.*Make it again"):
+        FeatureEncoder(allow_sparse=True).fit(X)
+
+
+@pytest.mark.parametrize("dtype", ["M8[s]", "m8[D]"])
+def test_arrays_of_dates_are_refused(dtype):
+    dates = np.array([[1, 2], [3, "NaT"]], dtype=dtype)
+    with pytest.raises(TypeError, match="(datetime|timedelta)64.*has no encoding.*an age in days"):
+        FeatureEncoder().fit(dates)
+    encoder = FeatureEncoder().fit([[1, 2]])
+    with pytest.raises(TypeError, match="(datetime|timedelta)64"):
+        encoder.transform(dates)
+
+
+def test_the_test_of_heterogeneity_takes_no_date_for_a_missing_one():
+    dates = np.array([["2024-05-01"], ["2024-05-03"], ["NaT"], ["2024-05-02"]], dtype="M8[D]")
+    of_array, of_table = (
+        FeatureColumns.read(X) for X in (dates, pd.DataFrame({"x0": dates[:, 0]}))
+    )
+    assert of_array.missing_names == of_table.missing_names == ["x0"]
+    np.testing.assert_array_equal(of_array.ranks, of_table.ranks)
+
+
+def test_complex_sparse_matrices():
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        FeatureEncoder(allow_sparse=True).fit(sparse.csr_array(np.eye(2) * 1j))
 
 
 def test_refit_forgets():

@@ -108,3 +108,11 @@ def test_features_of_any_size_are_compared(data):
                 asked, y_proba=data.y_proba
             )
         assert np.allclose(Q.sum(axis=1), 1)
+
+
+def test_one_item_beside_a_single_group_is_told():
+    X, P = np.random.default_rng(0).normal(size=(30, 2)), np.full((30, 2), 0.5)
+    with pytest.raises(ValueError, match=r"one group holds all items but one.*of other groups"):
+        HybridCalibrator(n_estimators=3).fit(
+            X, np.arange(30) % 2, y_proba=P, groups=np.arange(30) == 7
+        )

@@ -735,3 +735,34 @@ def test_fitted_features_that_are_not_frozen_are_refitted_with_a_warning(data):
     with pytest.warns(RefitWarning, match=r"FrozenEstimator\(features\)"):
         LocallyCalibratedClassifier(frozen, Recorder(), features=pipe[:-1]).fit(X, y)
     LocallyCalibratedClassifier(frozen, Recorder(), features=FrozenEstimator(pipe[:-1])).fit(X, y)
+
+
+class Careless(LogisticRegression):
+    """A classifier that answers for the first items only, or knows a class too many."""
+
+    def __init__(self, fault="rows"):
+        super().__init__()
+        self.fault = fault
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        if self.fault == "classes":
+            self.classes_ = np.append(self.classes_, self.classes_.max() + 1)
+        return self
+
+    def predict_proba(self, X):
+        P = np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+        return P[:5] if self.fault == "rows" else P
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("rows", "Careless's output has 5 rows for .* items"),
+        ("classes", r"classes that y does not hold: \[2\].*freeze it"),
+    ],
+)
+def test_a_classifier_that_answers_something_else_is_told(fault, words):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(ValueError, match=words):
+        LocallyCalibratedClassifier(Careless(fault), "platt", cv=3).fit(X, np.arange(60) % 2)

@@ -79,3 +79,14 @@ def test_columns_that_are_no_probability_must_be_named(facts, words):
 
     with pytest.raises(ValueError, match=words):
         _second_class_column(facts)
+
+
+def test_the_calibrator_is_not_replaced_by_its_export(call, tmp_path, capsys):
+    platt = hetcal.PlattScaling().fit(None, [0, 0, 1], y_proba=[0.1, 0.2, 0.9])
+    hetcal.save(platt, tmp_path / "p.hetcal")
+    (tmp_path / "link").symlink_to("p.hetcal")
+    words = ("export", tmp_path / "p.hetcal", "--format", "python", "--overwrite", "--out")
+    for out in ("p.hetcal", "link"):
+        assert call(*words, tmp_path / out) == 2
+        assert "is the calibrator itself" in capsys.readouterr().err
+    assert isinstance(hetcal.load(tmp_path / "p.hetcal"), hetcal.PlattScaling)

@@ -368,3 +368,9 @@ def test_weights_that_can_hardly_be_counts_are_noted(call, folder, tmp_path, cap
     roles = (*ROLES, "--weight", "amount", "--method", "platt")
     assert call("fit", tmp_path / "amounts.csv", *roles, "-o", tmp_path / "m.hetcal") == 0
     assert "1,400 on average" in capsys.readouterr().err
+
+
+def test_a_seed_beyond_those_of_numpy_is_told_before_any_work(call, tmp_path, capsys):
+    words = ("fit", tmp_path / "no.csv", "--label", "y", "--proba", "p_*", "-o", tmp_path / "m")
+    assert call(*words, "--seed", 2**32) == 2
+    assert "4294967295" in capsys.readouterr().err

@@ -205,6 +205,39 @@ def test_a_made_up_sample_of_rows_is_refused(call, place, tmp_path, capsys):
         assert "Make it again with hetcal fit" in said(capsys)[1]
 
 
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("table", {"output": []}),
+        ("table", {"output": "p_yes"}),
+        ("table", {"output": [7]}),
+        ("table", {"classes": [["no"], ["yes"]]}),
+        ("table", {"percent": "no"}),
+        ("table", {"below_one": "nan"}),
+        ("table", {"features": [["age", ["number"]]]}),
+        ("table", {"features": [["age", "vector"]]}),
+        ("table", {"features": [[3, "number"]]}),
+        ("table", {"levels": {"region": 7}}),
+        ("table", {"levels": []}),
+        ("table", {"groups": [None]}),
+        ("table", {"weight": 1.5}),
+        ("table", {"predicted": ["said"]}),
+        ("fit", {"low_support": "nan"}),
+        ("fit", {"drawn": [100, 0]}),
+        ("fit", {"drawn": {"max_rows": 100, "seed": "0"}}),
+        ("fit", None),
+    ],
+)
+def test_what_a_file_says_about_its_columns_and_fit_is_checked(
+    call, place, tmp_path, capsys, part, change
+):
+    metadata, bad = describe(place / "m.hetcal")["metadata"], tmp_path / "bad.hetcal"
+    changed = 7 if change is None else metadata[part] | change
+    hetcal.save(hetcal.load(place / "m.hetcal"), bad, metadata=metadata | {part: changed})
+    assert call("monitor", bad, place / "new.csv") == 1
+    assert "Make it again with hetcal fit" in said(capsys)[1]
+
+
 def test_one_command_line_serves_every_run(call, place, tmp_path, capsys):
     past = tmp_path / "h.hetcal"
     words = ("monitor", place / "m.hetcal", place / "new.csv", "--history", past)

@@ -18,6 +18,7 @@ from hetcal import (
     LabelPreserving,
     LocallyCalibratedClassifier,
     PrecomputedProba,
+    SupportMonitor,
 )
 from hetcal.export import to_onnx, to_python, to_sql
 from hetcal.export.values import merged_steps, tolerant_edges
@@ -245,6 +246,9 @@ def test_local_calibrators_say_why_they_cannot_be_exported(export):
     with pytest.raises(TypeError, match=r"compares every item .* hetcal apply.*'global'"):
         export(local)
     keeps = LabelPreserving(fitted("platt")).fit(None, y, y_proba=P)
+    for other in (None, "platt", SupportMonitor(local)):
+        with pytest.raises(TypeError, match=r"exports fitted calibrators; got .*its calibrator_"):
+            export(other)
     with pytest.raises(TypeError, match="LabelPreserving .* calibrator_"):
         export(keeps)
 

@@ -236,6 +236,9 @@ def test_files_that_no_monitor_could_have_written_are_refused(
     spoil(monitor)
     # Saving looks at the history, which cannot be shown any more; the file is what counts here.
     monkeypatch.setattr(hetcal.SupportMonitor, "frame", lambda self: None)
+    with pytest.raises(ValueError, match=f"could not be loaded again.*{said}"):
+        hetcal.save(monitor, tmp_path / "m.hetcal")
+    monkeypatch.setattr("hetcal.persistence.file._check_readable", lambda *parts: None)
     hetcal.save(monitor, tmp_path / "m.hetcal")
     with pytest.raises(hetcal.FileFormatError, match=said):
         hetcal.load(tmp_path / "m.hetcal")

@@ -660,3 +660,12 @@ def test_mutations_are_refused_or_work(monitored, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "80 mutations" in done.stdout
+
+
+@pytest.mark.parametrize("part", ["made", "calibrator", "metadata"])
+@pytest.mark.parametrize("value", [7, ["table", "fit"], None])
+def test_a_description_that_is_no_mapping(path, part, value):
+    manifest, blocks = parts(path)
+    rewrite(path, manifest | {part: value}, blocks)
+    with pytest.raises(hetcal.FileFormatError, match="the description is incomplete"):
+        describe(path)

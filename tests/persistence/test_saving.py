@@ -11,6 +11,7 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
@@ -288,3 +289,30 @@ def test_a_name_as_long_as_the_system_permits(tmp_path):
         write_atomic(tmp_path / name, "all of it")
         assert (tmp_path / name).read_text() == "all of it"
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_could_not_be_loaded_again_is_not_written(data, tmp_path):
+    path = tmp_path / "c.hetcal"
+    hetcal.save(data.fitted(hetcal.PlattScaling()), path)
+    before = path.read_bytes()
+    pairs = pd.Categorical([(1, "a") if x > 0 else (2, "b") for x in data.X[:, 0]])
+    table = pd.DataFrame({"x": data.X[:, 0], "pair": pairs})
+    calibrator = hetcal.SimilarityCalibrator(ForestProximity(3)).fit(table, data.y, y_proba=data.P)
+    with pytest.raises(ValueError, match=r"could not be loaded again.*wrong levels.*pickle"):
+        hetcal.save(calibrator, path)
+    assert path.read_bytes() == before
+
+
+def test_a_save_leaves_the_calibrator_as_it_is(data, tmp_path):
+    calibrator = data.fitted(hetcal.IsotonicCalibration())
+    hetcal.save(calibrator, tmp_path / "c.hetcal")
+    assert all(levels.flags.writeable for levels in calibrator.levels_)
+
+
+def test_text_that_is_no_unicode_comes_back(data, tmp_path):
+    path = tmp_path / "c.hetcal"
+    labels = np.array(["no", "\udcff"])[data.y]
+    calibrator = hetcal.PlattScaling().fit(None, labels, y_proba=data.P)
+    hetcal.save(calibrator, path, metadata={"table": "loans\udcff.csv"})
+    assert hetcal.load(path).classes_.tolist() == ["no", "\udcff"]
+    assert describe(path)["metadata"] == {"table": "loans\udcff.csv"}

@@ -95,7 +95,10 @@ def as_array(data: Any, name: str) -> NDArray:
     data = _with_masks(without_tensor(data, name))
     if isinstance(data, np.ndarray):
         _refuse_masked(data, name)
-        return np.asarray(data)
+        array = np.asarray(data)
+        if not array.dtype.isnative:  # pandas compares values in the byte order of the machine only
+            array = array.astype(array.dtype.newbyteorder("="))
+        return array
     if data is None:
         raise ValueError(f"{name} is missing. Pass {name}=...")
     if sparse.issparse(data):
@@ -168,6 +171,8 @@ def as_float_array(data: Any, name: str) -> NDArray[np.float64]:
     array = as_array(data, name)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds complex numbers.")
+    if array.dtype.kind in "mM":  # NumPy would count days, or whatever their unit is
+        raise TypeError(f"{name} must hold numbers; got an array of {array.dtype}. Convert it.")
     try:
         # One memory order, so that sums do not depend on the container by a rounding error.
         return np.asarray(array, dtype=np.float64, order="C")

@@ -58,6 +58,9 @@ _CATEGORICAL = (nw.Categorical, nw.Enum)
 _WIDE, _SLOW_CELLS = 300, 10_000_000
 #: Forests take larger values for this one. Relative differences below the other are of rounding.
 _LARGEST_IN_TREES, _ROUNDING = 1e30, 1e-6
+_NO_DATES = (
+    "Leave it out or turn it into numbers first (for a date: an age in days, the month, ...)."
+)
 # What a file may ask for. A table is predicted column by column, and loading predicts once.
 _MOST_LEVELS, _MOST_TABLE_COLUMNS = 10_000_000, 50_000
 
@@ -226,7 +229,17 @@ class FeatureEncoder:
                 "the end of a pipeline that makes X, FunctionTransformer(methodcaller('toarray')) "
                 "does it (operator.methodcaller)."
             )
+        _refuse_other_numbers(X.dtype)
         matrix = sparse.csr_array(X, dtype=np.float64)
+        try:
+            matrix.check_format()  # all indices: SciPy itself takes those it is given on trust
+        except ValueError as error:
+            raise ValueError(
+                f"X is a sparse matrix whose parts do not fit together ({error}). Make it again."
+            ) from error
+        if not matrix.has_canonical_format:  # an entry in several parts is their sum
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
         refuse_empty(matrix.shape)
         check_finite_numeric(matrix.data)
         return matrix
@@ -261,8 +274,8 @@ class FeatureEncoder:
         if dtype in (nw.String, nw.Object):
             return self._levels_of_strings(column.name, values)
         raise TypeError(
-            f"Column {column.name!r} of X has type {_told(column)}, which has no encoding. Leave "
-            "it out or turn it into numbers first (for a date: an age in days, the month, ...)."
+            f"Column {column.name!r} of X has type {_told(column)}, which has no encoding. "
+            f"{_NO_DATES}"
         )
 
     def _levels_of_strings(self, name: str, values: NDArray) -> list | None:
@@ -439,14 +452,21 @@ def _numeric_array(X: Any) -> NDArray[np.float64]:
             f"X is an array with text such as {example!r}, which has no encoding. Pass a pandas or "
             "polars table with categorical columns, or encode the text as numbers."
         )
-    if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: X holds complex numbers.")
+    _refuse_other_numbers(array.dtype)
     try:
         matrix = np.asarray(array, dtype=np.float64, order="C")
     except TypeError as error:
         raise TypeError(f"X holds objects that are not numbers: {error}. Encode them.") from error
     check_finite_numeric(matrix)
     return matrix
+
+
+def _refuse_other_numbers(dtype: np.dtype) -> None:
+    """Raise for types that NumPy makes numbers of by leaving something out."""
+    if dtype.kind == "c":
+        raise ValueError("Complex data not supported: X holds complex numbers.")
+    if dtype.kind in "mM":
+        raise TypeError(f"X is an array of {dtype}, which has no encoding. {_NO_DATES}")
 
 
 def rows_and_columns(X: Any) -> NDArray:

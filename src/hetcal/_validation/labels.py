@@ -33,7 +33,7 @@ def check_labels(
     """
     labels = _as_labels(y, name)
     if classes is None:
-        found, codes = np.unique(labels, return_inverse=True)
+        found, codes, _ = _sorted(labels, name)
         return codes.astype(np.int64), found
     order = _as_class_order(classes)
     codes = pd.Index(order).get_indexer(pd.Index(labels))
@@ -97,20 +97,53 @@ def _as_labels(y: Any, name: str) -> NDArray:
                 f"{name} mixes labels of different types ({', '.join(names)}). "
                 "Convert all of them to one type, e.g. with .astype(str)."
             )
+        _refuse_collections(labels, name)
         labels = np.array(labels.tolist())
     return labels
+
+
+def _refuse_collections(labels: NDArray, name: str) -> None:
+    """Raise for labels that hold several values, which NumPy would make columns of."""
+    several = (list, tuple, set, frozenset, dict, np.ndarray)
+    example = next((label for label in labels.tolist() if isinstance(label, several)), None)
+    if example is not None:
+        raise TypeError(
+            f"{name} holds labels of several values such as {str(example)[:60]!r}. Give each class "
+            "one name, e.g. [str(label) for label in labels], or fit one calibrator per part."
+        )
+
+
+def _sorted(labels: NDArray, name: str) -> tuple[NDArray, NDArray, NDArray]:
+    """Return the different labels in order, the number of each label, and how often each is there.
+
+    Labels that cannot be sorted are an error.
+    """
+    try:
+        return np.unique(labels, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} holds labels that cannot be sorted ({error}). Turn them into text or numbers, "
+            "e.g. [str(label) for label in labels]."
+        ) from error
 
 
 def _as_class_order(classes: Any) -> NDArray:
     order = as_vector(classes, "classes")
     if order.dtype.kind == "O":
+        _refuse_collections(order, "classes")
         order = np.array(order.tolist())
+    if pd.isna(order).any():
+        raise ValueError(
+            f"classes holds a missing value ({short_list(order.tolist())}). Name every column of "
+            "y_proba in order."
+        )
+    order = order.copy()  # what the caller does to classes later is no matter of ours
     if order.shape[0] < 2:
         raise ValueError(
             f"classes must name at least two classes; got {short_list(order.tolist())}. "
             "Name every column of y_proba in order."
         )
-    names, counts = np.unique(order, return_counts=True)
+    names, _, counts = _sorted(order, "classes")
     if (counts > 1).any():
         raise ValueError(
             f"classes names {names[counts > 1].tolist()[0]!r} more than once. Name each class once."

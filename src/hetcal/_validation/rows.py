@@ -215,7 +215,7 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:
         _check_group_column(vector, name, n_rows)
     codes = np.zeros(n_rows, dtype=np.int64)
     for vector in columns.values():
-        of_column = np.unique(vector.astype(str), return_inverse=True)[1]
+        of_column = np.unique(_group_names(vector), return_inverse=True)[1]
         # Numbered anew after each column, so that products cannot become too large.
         codes = np.unique(codes * (of_column.max() + 1) + of_column, return_inverse=True)[1]
     if not codes.any():
@@ -225,6 +225,13 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:
             "groups apart. Pass at least two groups, or groups=None if the rows are independent."
         )
     return codes.astype(np.int64)
+
+
+def _group_names(vector: NDArray) -> NDArray:
+    """Return the values of a column of groups as text: equal ones as equal text."""
+    if vector.dtype.kind in "OS":  # pairs and bytes too, which NumPy cannot turn into text
+        return np.array([str(value) for value in vector.tolist()])
+    return (vector + 0 if vector.dtype.kind == "f" else vector).astype(str)  # -0 is 0
 
 
 def _group_columns(groups: Any) -> dict[str, NDArray]:

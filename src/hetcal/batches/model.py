@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hetcal._exceptions import FileFormatError, InputError
+from hetcal._stored.fields import is_whole, number
 
 if TYPE_CHECKING:
     from hetcal.tables.roles import TableRoles
+
+
+#: What is read of a file's own account of its fit, where it says it.
+_RECORD = {"low_support": number(0.0), "drawn": lambda stored: _is_draw(stored)}
+_NOT_WRITTEN = "is not what hetcal fit writes. Make it again with hetcal fit."
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,6 @@ class LoadedModel:
 def load_model(path: Path) -> LoadedModel:
     """Load a calibrator that ``hetcal fit`` wrote."""
     from hetcal.persistence import describe, load
-    from hetcal.tables import TableRoles
 
     described = describe_file(path, describe)
     metadata = described["metadata"]
@@ -55,14 +60,34 @@ def load_model(path: Path) -> LoadedModel:
             f"{path} does not say what the columns of its table were: it was saved from Python. "
             "Load it there with hetcal.load, or make it with hetcal fit."
         )
+    roles = read_roles(path, metadata["table"])
+    if not _is_record(metadata["fit"]):
+        raise FileFormatError(f"{path.name}: what it says about its fit {_NOT_WRITTEN}")
+    return LoadedModel(load(path), roles, metadata, described["calibrator"])
+
+
+def read_roles(path: Path, stored: Any) -> TableRoles:
+    """Return the roles that a file says the columns of its table have."""
+    from hetcal.tables import TableRoles
+
     try:
-        roles = TableRoles.from_dict(metadata["table"])
+        return TableRoles.from_dict(stored)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileFormatError(
-            f"{path.name}: what it says about the columns of its table is not what hetcal fit "
-            "writes. Make it again with hetcal fit."
+            f"{path.name}: what it says about the columns of its table {_NOT_WRITTEN}"
         ) from error
-    return LoadedModel(load(path), roles, metadata, described["calibrator"])
+
+
+def _is_record(stored: Any) -> bool:
+    """Tell whether what a file says about its fit can be used."""
+    return isinstance(stored, dict) and all(
+        field(stored[name]) for name, field in _RECORD.items() if stored.get(name) is not None
+    )
+
+
+def _is_draw(stored: Any) -> bool:
+    known = isinstance(stored, dict)
+    return known and all(is_whole(stored.get(name), 0) for name in ("max_rows", "seed"))
 
 
 def describe_file(path: Path, describe: Any) -> dict[str, Any]:

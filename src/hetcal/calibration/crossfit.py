@@ -15,7 +15,8 @@ from sklearn.utils.validation import has_fit_parameter
 from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._typing import Matrix
 from hetcal._validation import check_columns_match_classes, check_logits, check_proba
-from hetcal._validation.containers import take_rows
+from hetcal._validation.containers import number_of_rows, take_rows
+from hetcal._validation.text import short_list
 from hetcal.calibration.precomputed import PrecomputedProba
 from hetcal.data.folds import Split
 from hetcal.data.splits import check_groups_apart, splits_of, stratified_folds
@@ -49,6 +50,11 @@ def output_of(estimator: Any, X: Any, classes: NDArray) -> Matrix:
         scores = check_proba(estimator.predict_proba(X), name=name)
     else:
         scores = check_logits(estimator.decision_function(X), name=name)
+    if scores.shape[0] != number_of_rows(X, "X"):
+        raise ValueError(
+            f"{name} has {scores.shape[0]} rows for {number_of_rows(X, 'X')} items. Correct its "
+            "predict_proba or decision_function: one row per item, in the same order."
+        )
     known = np.asarray(getattr(estimator, "classes_", classes))
     check_columns_match_classes(scores.shape[1], known, name=name, given=True)
     return _aligned(scores, known, classes, kind)
@@ -226,6 +232,13 @@ def _aligned(scores: Matrix, known: NDArray, classes: NDArray, kind: str) -> Mat
     if np.array_equal(known, classes):
         return scores
     place = {label: k for k, label in enumerate(classes.tolist())}
+    unknown = [label for label in known.tolist() if label not in place]
+    if unknown:
+        raise ValueError(
+            f"The classifier predicts classes that y does not hold: {short_list(unknown)}. Let its "
+            "classes_ be the labels it was fitted with, or fit it first and freeze it "
+            "(sklearn.frozen.FrozenEstimator): then all its classes count."
+        )
     if kind == "y_proba":
         full = np.zeros((scores.shape[0], classes.shape[0]))
     else:

@@ -59,14 +59,16 @@ def export(
 
     Example: hetcal export loans.hetcal --format sql
     """
-    from hetcal.batches.model import describe_file
+    from hetcal.batches.model import describe_file, read_roles
     from hetcal.persistence import describe, load
     from hetcal.persistence.atomic_file import AtomicFile
     from hetcal.tables.writing import check_target
 
     if out != "-":
-        check_target(Path(out), overwrite=overwrite)
+        check_target(Path(out), overwrite=overwrite, model=model)
     roles = describe_file(model, describe)["metadata"].get("table")
+    if roles is not None:
+        read_roles(model, roles)
     content = _content(load(model), roles, format, column, dialect)
     if out != "-":
         with AtomicFile(out, overwrite=overwrite) as stream:

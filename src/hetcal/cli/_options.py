@@ -178,7 +178,7 @@ class Drawing:
         ),
     ] = MAX_ROWS
     seed: Annotated[
-        int, typer.Option(min=0, help="Of drawn rows, folds, forests and boosting.")
+        int, typer.Option(min=0, max=2**32 - 1, help="Of drawn rows, folds, forests and boosting.")
     ] = 0
 
 

@@ -150,10 +150,11 @@ class CalibrationSet:
         codes, order = check_labels(y, classes)
         if classes is None:
             check_two_classes(codes, order)
-        output = check_proba(given) if kind == "y_proba" else check_logits(given)
+        # Copies, as of weights: calibrators keep them, and the caller may change what was passed.
+        output = np.array(check_proba(given) if kind == "y_proba" else check_logits(given))
         check_columns_match_classes(output.shape[1], order, name=kind, given=classes is not None)
         names = check_proba_names(given, order, name=kind)
-        weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
+        weight = None if sample_weight is None else np.array(check_sample_weight(sample_weight, n))
         check_two_classes(codes, order, weight)
         if weight is not None:
             warn_uneven_weights(weight, caller=caller)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal.calibration.base import GlobalCalibrator
@@ -13,6 +14,11 @@ from hetcal.calibration.wrapper import LocallyCalibratedClassifier
 
 def exported_map(calibrator: Any, caller: str) -> GlobalCalibrator:
     """Return the global map of a calibrator or calibrated classifier, or say why there is none."""
+    if not isinstance(calibrator, BaseEstimator):
+        raise TypeError(
+            f"{caller} exports fitted calibrators; got {type(calibrator).__name__}. Pass the "
+            "calibrator itself (of a monitor: its calibrator_)."
+        )
     check_is_fitted(calibrator)
     if isinstance(calibrator, LocallyCalibratedClassifier):
         calibrator = calibrator.calibrator_

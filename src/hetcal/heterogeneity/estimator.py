@@ -275,7 +275,8 @@ class HiddenHeterogeneity(StoredMeasurement, ThreadSafe, TablesAsColumns, BaseEs
         check_parameters(self)
         calibration = calibration.with_positive_weight()
         self.classes_ = calibration.classes
-        self._table = calibration.X
+        # For `subgroups`. The caller may change what was passed; tables without copy() are fixed.
+        self._table = calibration.X.copy() if hasattr(calibration.X, "copy") else calibration.X
         self._seed = seed_of(self.random_state)
         self._n_trees = self.n_estimators or _TREES
         P = calibration.proba

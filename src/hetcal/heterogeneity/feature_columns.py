@@ -156,7 +156,7 @@ def _split(X: Any) -> tuple[list[tuple[str, NDArray]], list[Category]]:
     frame = as_frame(X)
     if frame is None:
         array = rows_and_columns(X)
-        if array.dtype.kind not in "USO":
+        if array.dtype.kind not in "USOM":
             return _wide([f"x{j}" for j in range(array.shape[1])], array), []
         table = pd.DataFrame(array).infer_objects().rename(columns=lambda j: f"x{j}")
         return _table_columns(nw.from_native(table, eager_only=True))

@@ -107,7 +107,7 @@ def json_copy(value: Any) -> Any:
 def _json_bytes(manifest: dict[str, Any]) -> bytes:
     return json.dumps(
         manifest, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
-    ).encode("utf-8")
+    ).encode("utf-8", "backslashreplace")  # half a pair of UTF-16, which JSON writes as \ud800
 
 
 def _encoded(array: NDArray) -> tuple[dict[str, Any], bytes]:

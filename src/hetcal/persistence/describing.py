@@ -33,7 +33,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
             "n_arrays": len(table),
             "array_bytes": sum(container.raw_bytes(entry, i) for i, entry in enumerate(table)),
         }
-        return described | {name: manifest[name] for name in ("made", "calibrator", "metadata")}
+        told = {name: manifest[name] for name in ("made", "calibrator", "metadata")}
+        if not all(isinstance(part, dict) for part in told.values()):
+            raise TypeError("It is no mapping.")
+        return described | told
     except FileFormatError as error:
         raise FileFormatError(f"{Path(path).name}: {error}") from error
     except (KeyError, TypeError) as error:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sklearn
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hetcal._exceptions import FileFormatError
@@ -101,6 +103,7 @@ def save(
             "metadata": _checked_metadata(metadata),
             "root": encoder.encode(calibrator, type(calibrator).__name__),
         }
+        _check_readable(manifest["root"], encoder.arrays, type(calibrator).__name__)
     container.write(Path(path), manifest, encoder.arrays)
 
 
@@ -142,6 +145,20 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = DEFAULT_LIMIT) -> Any
             f"{str(error)[:200]}). The file was changed, or comes from another version of hetcal."
         ) from error
     return calibrator
+
+
+def _check_readable(root: Any, arrays: list[NDArray], name: str) -> None:
+    """Raise where :func:`load` would refuse the file: better now than when it is needed."""
+    arrays = [array.view() for array in arrays]
+    for array in arrays:
+        array.flags.writeable = False  # they are those of the calibrator itself
+    try:
+        Decoder(arrays, Budget(sys.maxsize)).decode(root)
+    except Exception as error:  # all that load takes for a wrong file
+        raise ValueError(
+            f"hetcal.save: {name} could not be loaded again ({error}). Nothing was written. Fit it "
+            "to labels, levels, weights and logits of a usual kind and size, or use pickle."
+        ) from error
 
 
 def _without_features(saved: Any) -> Any:

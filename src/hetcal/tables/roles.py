@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
+from hetcal._stored.fields import flag, is_scalar, list_of, number, one_of, optional, text
 from hetcal._validation.text import as_text
 from hetcal.tables.class_columns import class_finder
 from hetcal.tables.confidence import of_second_class, predicted_codes, right_or_wrong
@@ -57,6 +58,34 @@ class Items:
     def arguments(self) -> dict[str, Any]:
         """The output as a named argument of ``predict_proba``."""
         return {self.kind: self.output}
+
+
+_KINDS = one_of("number", "boolean", "text", "vector")
+
+
+def _features(value: Any) -> bool:
+    return all(text(name) and _KINDS(kind) for name, kind in value.items())
+
+
+def _levels(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(list_of(text), value.values()))
+
+
+# A file may come from anybody: what it says is used as names of columns, and as numbers.
+_FIELDS = {
+    "label": text,
+    "output": list_of(text),
+    "output_kind": one_of("y_proba", "logits"),
+    "classes": list_of(is_scalar),
+    "percent": flag,
+    "below_one": number(0.0, 1.0),
+    "features": _features,
+    "levels": _levels,
+    "groups": list_of(text),
+    "weight": optional(text),
+    "predicted": optional(text),
+    "being_right": flag,
+}
 
 
 @dataclass(frozen=True)
@@ -114,13 +143,17 @@ class TableRoles:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableRoles:
-        """Return the roles from :meth:`to_dict`."""
+        """Return the roles from :meth:`to_dict`; ValueError or TypeError where they are none."""
         known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
         groups = known.get("groups") or ()
-        known["groups"] = (groups,) if isinstance(groups, str) else groups
+        known["groups"] = [groups] if isinstance(groups, str) else list(groups)
+        known["features"] = dict(known["features"])
+        wrong = [key for key, value in known.items() if not _FIELDS[key](value)]
+        vectors = [name for name, kind in known["features"].items() if kind == "vector"]
+        if wrong or not (known["output"] and set(vectors) <= set(known.get("levels", {}))):
+            raise ValueError(f"Roles with a wrong {wrong or 'output or vector'}.")
         for key in ("output", "classes", "groups"):
             known[key] = tuple(known[key])
-        known["features"] = dict(known["features"])
         return cls(**known)
 
     @property

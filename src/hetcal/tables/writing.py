@@ -136,9 +136,14 @@ class TableWriter:
         return _ArrowBody(self._stream, columns, parquet=parquet, as_file=self._to_file)
 
 
-def check_target(path: str | Path, *, overwrite: bool) -> None:
-    """Raise where a file cannot or may not be written, before any work is done."""
+def check_target(path: str | Path, *, overwrite: bool, model: Path | None = None) -> None:
+    """Raise where a file cannot or may not be written, before any work is done.
+
+    What is read from ``model`` never takes its place.
+    """
     target = Path(path)
+    if model is not None and target.exists() and model.exists() and target.samefile(model):
+        raise InputError(f"{path} is the calibrator itself, which would be lost. Name another.")
     if str(target) == STDIN:
         raise InputError("'-' is standard output, where this cannot be written. Name a file.")
     if not target.parent.is_dir():

@@ -223,6 +223,12 @@ class HybridCalibrator(OutOfSampleSupport, GroupAwareCalibrator):
                 f"HybridCalibrator: {learned.n_items} items are too few to weigh experts on items "
                 f"left out; {_FEWEST_ITEMS} is the least, and some dozens are of use. Collect more."
             )
+        if learned.groups is not None and np.bincount(learned.groups).max() == learned.n_items - 1:
+            raise ValueError(
+                "HybridCalibrator: one group holds all items but one, from which alone nothing can "
+                "be learned while the group is left out. Collect items of other groups, or leave "
+                "groups out if the items are independent."
+            )
         self.n_independent_ = max(1, round(kish_number(learned.weights, learned.groups)))
         folds = Folds.make(learned.n_items, seed=self.random_state, groups=learned.groups)
         library = Library(learned, self.n_estimators, self.random_state, self.n_jobs)
