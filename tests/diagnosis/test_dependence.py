@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -270,6 +271,17 @@ def test_a_loss_of_the_forest_is_called_a_loss():
     text = check_dependence(found).text
     assert "loses 0.005 in Brier score over the probabilities when it has seen such rows" in text
     assert "and loses 0.020 when it has not" in text
+
+
+def test_identifiers_are_those_of_the_rows_that_count(monkeypatch):
+    asked = lambda items, **given: given["identifiers"]  # noqa: E731
+    monkeypatch.setattr(sys.modules["hetcal.diagnosis.advise"], "advise_on", asked)
+    table = panel(6, n_events=10, n_days=5)
+    weight = (table["event"] >= 4).astype(float)
+    given = {"y_proba": table["p"], "sample_weight": weight, "identifiers": table[["event"]]}
+    found = hetcal.advise(table[["strength"]], table["y"], **given)["event"]
+    kept = table["event"][weight > 0]
+    assert pd.crosstab(found, kept.to_numpy()).gt(0).sum().tolist() == [1] * 6
 
 
 def test_identifiers_are_a_table_or_columns_by_name():
