@@ -1901,13 +1901,6 @@ _NOTICED = [
         "test_a_class_that_no_item_has_takes_its_share_from_the_others",
     ),
     _bug(
-        "shift: few items rule a class out",
-        "_with_unseen_classes",
-        "max(_MATTERS, 3 / n_units)",
-        "_MATTERS",
-        "test_a_class_that_no_item_has_takes_its_share_from_the_others",
-    ),
-    _bug(
         "advice: what was found has no error",
         "certainty_of",
         "evidence.hh_local - evidence.hh_standard_error",
@@ -1941,6 +1934,27 @@ _NOTICED = [
         "numbers[everyone.weights > 0]",
         "numbers[: items.n_items]",
         "test_identifiers_are_those_of_the_rows_that_count",
+    ),
+    _bug(
+        "checks: ten errors are few",
+        "check_errors",
+        "fewest >= FEW_ERRORS",
+        "fewest > FEW_ERRORS",
+        "test_nine_errors_are_few_and_ten_are_not",
+    ),
+    _bug(
+        "checks: training rows are those with more errors",
+        "check_training_rows",
+        "(announced - wrong.sum()) / spread",
+        "(wrong.sum() - announced) / spread",
+        "test_rows_with_surprisingly_few_errors_look_like_training_rows",
+    ),
+    _bug(
+        "checks: a class of the new items only",
+        "check_unseen_classes",
+        "max(here, there) >= _MATTERS",
+        "here >= _MATTERS",
+        "test_a_class_that_is_hardly_announced_is_only_named",
     ),
     _bug(
         "dependence of a stream: noise without squares",
