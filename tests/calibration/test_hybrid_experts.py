@@ -26,6 +26,7 @@ from hetcal.calibration.hybrid.retrained import (
 from hetcal.calibration.uncalibrated import Uncalibrated
 from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.kernels.forest import out_of_bag_leaves
 from hetcal.metrics.scores import brier_losses
 
 pytestmark = pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
@@ -389,3 +390,37 @@ def test_experts_without_the_model_do_not_see_it(family):
     two = family.fit(replace(items, scores=other)).predict(items.features(), other)
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_the_best_place_is_found_on_either_side():
+    for best in range(6):
+        for start in range(6):
+            found = kernel_machine._descend(
+                lambda new, old, best=best: abs(new - best) < abs(old - best), start, 6
+            )
+            assert found == best
+
+
+def test_a_smooth_vote_is_one_of_as_many_equal_votes():
+    items, new = items_of(), items_of(20, seed=1)
+    family = ProximityFamily(n_estimators=10).fit(items)
+    place, similarity = family.nearest(new.features(), new.scores, items.n_items)
+    cast = similarity**2
+    votes, size = family.smooth_vote(new.features(), new.scores)
+    np.testing.assert_allclose(size, cast.sum(axis=1) ** 2 / (cast**2).sum(axis=1))
+    mass = np.stack([(cast * (items.codes[place] == k)).sum(axis=1) for k in range(3)], axis=1)
+    np.testing.assert_allclose(votes, mass / mass.sum(axis=1, keepdims=True))
+
+
+def test_support_is_counted_over_the_trees_that_have_not_drawn_the_item():
+    items = items_of()
+    family = ProximityFamily(n_estimators=10).fit(items)
+    unseen = out_of_bag_leaves(family.forest_, family.leaves_) >= 0
+    np.testing.assert_array_equal(family.out_of_sample_support(items).n_trees, unseen.sum(axis=1))
+
+
+def test_one_large_group_is_too_much_to_leave_out():
+    pairs = np.repeat(np.arange(50), 2)
+    assert kernel_machine._can_leave_out(items_of(100))
+    assert kernel_machine._can_leave_out(items_of(100, groups=pairs))
+    assert not kernel_machine._can_leave_out(items_of(100, groups=np.maximum(pairs, 1)))
