@@ -1992,6 +1992,27 @@ _NOTICED = [
         "test_one_large_group_is_too_much_to_leave_out",
     ),
     _bug(
+        "hybrid: leaves that items cannot fill",
+        "family",
+        "self.items.n_items >= 10 * leaf",
+        "self.items.n_items >= leaf",
+        "test_forests_have_leaves_that_items_can_fill",
+    ),
+    _bug(
+        "hybrid: two classes cost two trees",
+        "_admitted",
+        "n * d * (K if K > 2 else 1) > BOOSTING_COST",
+        "n * d * K > BOOSTING_COST",
+        "test_boosting_grows_one_tree_for_two_classes",
+    ),
+    _bug(
+        "hybrid: farther items vote more",
+        "_votes",
+        "np.maximum(distance[:, :1], 1e-9) / np.maximum(distance, 1e-9)",
+        "np.maximum(distance, 1e-9) / np.maximum(distance[:, :1], 1e-9)",
+        "test_nearest_items_vote_by_how_much_farther_they_are_than_the_nearest",
+    ),
+    _bug(
         "dependence of a stream: noise without squares",
         "_first_small_lag",
         "np.cumsum(correlation**2)",

@@ -424,3 +424,36 @@ def test_one_large_group_is_too_much_to_leave_out():
     assert kernel_machine._can_leave_out(items_of(100))
     assert kernel_machine._can_leave_out(items_of(100, groups=pairs))
     assert not kernel_machine._can_leave_out(items_of(100, groups=np.maximum(pairs, 1)))
+
+
+@pytest.mark.parametrize(
+    ("n", "leaves"), [(29, [1]), (30, [1, 3]), (99, [1, 3]), (100, [1, 3, 10])]
+)
+def test_forests_have_leaves_that_items_can_fill(n, leaves):
+    *with_model, alone = Library(items_of(n), 10, 0, None).family("forests")
+    assert [family.min_samples_leaf for family in with_model] == leaves
+    assert (alone.min_samples_leaf, alone.with_model) == (1, False)
+
+
+@pytest.mark.parametrize(("n_classes", "admitted"), [(2, True), (3, False)])
+def test_boosting_grows_one_tree_for_two_classes(monkeypatch, n_classes, admitted):
+    items = items_of(n_classes=n_classes)
+    monkeypatch.setattr(library, "BOOSTING_COST", items.features().size)
+    assert ("boosting" in Library(items, 10, 0, None)._admitted()) == admitted
+
+
+def test_nearest_items_vote_by_how_much_farther_they_are_than_the_nearest():
+    weight = np.random.default_rng(0).uniform(0.5, 4.0, 120)
+    items, new = items_of(sample_weight=weight), items_of(10, seed=1)
+    family = NeighbourFamily(((5, 3.0), (10, 1.0))).fit(items)
+    known = family.space_.transform(items.features(), items.scores)
+    asked = family.space_.transform(new.features(), new.scores)
+    distance = np.linalg.norm(asked[:, None] - known, axis=2)
+    order = np.argsort(distance, axis=1)
+    for (k, power), said in zip(
+        family.votes, family.predict(new.features(), new.scores), strict=True
+    ):
+        for row, near in enumerate(order[:, :k]):
+            closeness = (distance[row, near[0]] / distance[row, near]) ** power
+            mass = np.bincount(items.codes[near], closeness * weight[near], minlength=3)
+            np.testing.assert_allclose(said[row], mass / mass.sum(), rtol=1e-6, atol=1e-9)
