@@ -2013,6 +2013,27 @@ _NOTICED = [
         "test_nearest_items_vote_by_how_much_farther_they_are_than_the_nearest",
     ),
     _bug(
+        "extend: support of the items of before",
+        "extend_items",
+        "self._out_of_sample_support = None",
+        "pass",
+        "test_extended_items_are_new_to_every_tree",
+    ),
+    _bug(
+        "venn-abers: pairs of the first part",
+        "predict_venn_abers_pair",
+        "np.mean(lower, axis=0), np.mean(upper, axis=0)",
+        "lower[0], upper[0]",
+        "test_pairs_of_parts_are_averaged_and_rows_without_weight_are_in_none",
+    ),
+    _bug(
+        "venn-abers: rows without weight are in parts",
+        "_fit_map",
+        "used = np.flatnonzero(weight > 0) folds",
+        "used = np.arange(len(weight))\n        folds",
+        "test_pairs_of_parts_are_averaged_and_rows_without_weight_are_in_none",
+    ),
+    _bug(
         "dependence of a stream: noise without squares",
         "_first_small_lag",
         "np.cumsum(correlation**2)",
