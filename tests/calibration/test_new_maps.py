@@ -7,6 +7,7 @@ from tests.calibration.test_global import fitted, sample
 
 from hetcal.calibration import (
     AtomCalibration,
+    HistogramBinning,
     MatrixScaling,
     SplineCalibration,
     VennAbersCalibration,
@@ -109,6 +110,16 @@ def test_pairs_of_parts_are_averaged_and_rows_without_weight_are_in_none():
     ]
     cross = VennAbersCalibration(n_folds=3).fit(None, codes, y_proba=P, sample_weight=weight)
     np.testing.assert_allclose(cross.predict_venn_abers_pair(y_proba=new), np.mean(alone, axis=0))
+
+
+def test_runs_are_no_more_than_the_scores_of_any_class():
+    """All classes have one number of bins: that of the class with the fewest scores."""
+    rng = np.random.default_rng(0)
+    first = rng.choice([0.2, 0.5], 200)
+    rest = rng.uniform(0.1, 0.9, 200) * (1 - first)
+    P = np.column_stack([first, rest, 1 - first - rest])
+    binned = HistogramBinning(n_bins=10, cut="runs").fit(None, np.arange(200) % 3, y_proba=P)
+    assert [len(levels) for levels in binned.levels_] == [2, 2, 2]
 
 
 def test_intervals_are_of_two_classes():
