@@ -255,6 +255,15 @@ def test_smooth_band_holds_the_smoothed_truth():
     assert held >= 25
 
 
+def test_bars_are_shares_of_the_weight():
+    p, weight = np.array([0.1, 0.1, 0.9]), np.array([1.0, 1.0, 6.0])
+    display = ReliabilityDisplay.from_predictions([0, 1, 1], p, sample_weight=weight)
+    bars = display.frame("counts")
+    bars = bars[bars["count"] > 0]
+    assert bars["count"].tolist() == [2, 1]
+    assert bars["share"].tolist() == [0.25, 0.75]
+
+
 def test_where_nothing_happened_the_smooth_band_is_not_of_no_width():
     p = np.linspace(0.05, 0.06, 200)
     y = np.zeros(200)
