@@ -1,6 +1,7 @@
 """Columns that belong to other classes than they are read as."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hetcal._exceptions import ColumnOrderWarning
 from hetcal._validation import find_column_order
 from hetcal._validation.column_order import _aucs, auc_of_chance
 from hetcal.datasets import make_hidden_heterogeneity
-from hetcal.metrics import evaluate
+from hetcal.metrics import calibration_test, evaluate
 
 
 def reversed_items(n=200, seed=0):
@@ -79,6 +80,19 @@ def test_a_handful_of_items_is_not_enough_however_wrong():
     again = np.repeat(np.arange(10), 30)  # the same ten items, many times
     assert find_column_order(codes[again], P[again], groups=again) is None
     assert find_column_order(codes[again], P[again]) is not None
+
+
+@pytest.mark.parametrize("of", ["evaluate", "calibration_test"])
+def test_metrics_count_groups_too(of):
+    codes, again = np.arange(10) % 2, np.repeat(np.arange(10), 30)
+    P = np.where(codes[:, None] == [0, 1], 0.1, 0.9)
+    metric = {
+        "evaluate": partial(evaluate, n_bootstrap=0),
+        "calibration_test": partial(calibration_test, n_draws=19),
+    }[of]
+    metric(codes[again], P[again], groups=again)
+    with pytest.warns(ColumnOrderWarning):
+        metric(codes[again], P[again])
 
 
 def test_rows_without_weight_do_not_count():

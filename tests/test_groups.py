@@ -112,6 +112,18 @@ def test_effective_size_lies_between_groups_and_trials():
     assert effective_size(alike, halved, groups) == pytest.approx(20)
 
 
+def test_a_share_of_groups_is_worth_as_many_items_as_have_its_variance():
+    """That of the mean of twelve group means, over that of one item."""
+    rng = np.random.default_rng(0)
+    chance = np.repeat(rng.uniform(0.3, 0.7, 12), 10)
+    happened, groups = (rng.random(120) < chance).astype(float), np.arange(120) // 10
+    of_groups = happened.reshape(12, 10).mean(axis=1)
+    of_item = happened.mean() * (1 - happened.mean())
+    expected = of_item / (of_groups.var(ddof=1) / 12)
+    assert 12 < expected < 120
+    assert effective_size(happened, np.full(120, 1 / 120), groups) == pytest.approx(expected)
+
+
 # -- metrics -------------------------------------------------------------------------------------
 
 

@@ -45,3 +45,12 @@ def test_rows_that_come_again_are_not_counted_twice():
     assert RowSample.of(learned).with_more(hashes(3000, 1)).n_distinct == pytest.approx(
         5000, rel=0.3
     )
+
+
+def test_a_share_that_copies_alone_could_make_is_none():
+    learned = hashes(2000)
+    known = np.concatenate([learned[:120], hashes(880, 1)])
+    share = share_of(RowSample(learned, 2000, 0.0), known)
+    assert share == pytest.approx(0.12)
+    assert share_of(RowSample(learned, 2000, 0.03), known) == share
+    assert share_of(RowSample(learned, 2000, 0.04), known) == 0

@@ -7,7 +7,7 @@ from tests.calibration.test_global import sample
 
 from hetcal.calibration import GlobalBlend, get_calibrator
 from hetcal.calibration.blend import candidates
-from hetcal.data import CalibrationSet
+from hetcal.data import CalibrationSet, Folds
 from hetcal.metrics.scores import brier_losses, log_losses
 
 pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
@@ -93,6 +93,19 @@ def test_out_of_sample_predictions_are_made_without_the_fold():
         losses.append(brier_losses(calibrator.out_of_sample_proba_, codes).mean())
         in_sample.append(brier_losses(calibrator.predict_proba(y_proba=P), codes).mean())
     assert np.mean(in_sample) < 0.5 < np.mean(losses)
+
+
+def test_weights_of_a_fold_do_not_know_its_labels():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(2), 60)
+    predictions, folds = np.stack([P, P[:, ::-1]]), Folds.make(60, 4, seed=0)
+    first, codes = folds.number == 0, drawn(rng, P)
+    said = [
+        GlobalBlend()._cross_fitted(predictions, checked(P, labels), folds)
+        for labels in (codes, np.where(first, 1 - codes, codes))
+    ]
+    np.testing.assert_array_equal(said[0][first], said[1][first])
+    assert not np.allclose(said[0][~first], said[1][~first])
 
 
 def test_a_group_counts_as_one_item():

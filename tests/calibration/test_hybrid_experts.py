@@ -26,6 +26,7 @@ from hetcal.calibration.hybrid.retrained import (
 from hetcal.calibration.uncalibrated import Uncalibrated
 from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.datasets import make_hidden_heterogeneity
+from hetcal.kernels.forest import out_of_bag_leaves
 from hetcal.metrics.scores import brier_losses
 
 pytestmark = pytest.mark.filterwarnings("ignore:The calibration set has become a training set")
@@ -389,3 +390,70 @@ def test_experts_without_the_model_do_not_see_it(family):
     two = family.fit(replace(items, scores=other)).predict(items.features(), other)
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_the_best_place_is_found_on_either_side():
+    for best in range(6):
+        for start in range(6):
+            found = kernel_machine._descend(
+                lambda new, old, best=best: abs(new - best) < abs(old - best), start, 6
+            )
+            assert found == best
+
+
+def test_a_smooth_vote_is_one_of_as_many_equal_votes():
+    items, new = items_of(), items_of(20, seed=1)
+    family = ProximityFamily(n_estimators=10).fit(items)
+    place, similarity = family.nearest(new.features(), new.scores, items.n_items)
+    cast = similarity**2
+    votes, size = family.smooth_vote(new.features(), new.scores)
+    np.testing.assert_allclose(size, cast.sum(axis=1) ** 2 / (cast**2).sum(axis=1))
+    mass = np.stack([(cast * (items.codes[place] == k)).sum(axis=1) for k in range(3)], axis=1)
+    np.testing.assert_allclose(votes, mass / mass.sum(axis=1, keepdims=True))
+
+
+def test_support_is_counted_over_the_trees_that_have_not_drawn_the_item():
+    items = items_of()
+    family = ProximityFamily(n_estimators=10).fit(items)
+    unseen = out_of_bag_leaves(family.forest_, family.leaves_) >= 0
+    np.testing.assert_array_equal(family.out_of_sample_support(items).n_trees, unseen.sum(axis=1))
+
+
+def test_one_large_group_is_too_much_to_leave_out():
+    pairs = np.repeat(np.arange(50), 2)
+    assert kernel_machine._can_leave_out(items_of(100))
+    assert kernel_machine._can_leave_out(items_of(100, groups=pairs))
+    assert not kernel_machine._can_leave_out(items_of(100, groups=np.maximum(pairs, 1)))
+
+
+@pytest.mark.parametrize(
+    ("n", "leaves"), [(29, [1]), (30, [1, 3]), (99, [1, 3]), (100, [1, 3, 10])]
+)
+def test_forests_have_leaves_that_items_can_fill(n, leaves):
+    *with_model, alone = Library(items_of(n), 10, 0, None).family("forests")
+    assert [family.min_samples_leaf for family in with_model] == leaves
+    assert (alone.min_samples_leaf, alone.with_model) == (1, False)
+
+
+@pytest.mark.parametrize(("n_classes", "admitted"), [(2, True), (3, False)])
+def test_boosting_grows_one_tree_for_two_classes(monkeypatch, n_classes, admitted):
+    items = items_of(n_classes=n_classes)
+    monkeypatch.setattr(library, "BOOSTING_COST", items.features().size)
+    assert ("boosting" in Library(items, 10, 0, None)._admitted()) == admitted
+
+
+def test_nearest_items_vote_by_how_much_farther_they_are_than_the_nearest():
+    weight = np.random.default_rng(0).uniform(0.5, 4.0, 120)
+    items, new = items_of(sample_weight=weight), items_of(10, seed=1)
+    family = NeighbourFamily(((5, 3.0), (10, 1.0))).fit(items)
+    known = family.space_.transform(items.features(), items.scores)
+    asked = family.space_.transform(new.features(), new.scores)
+    distance = np.linalg.norm(asked[:, None] - known, axis=2)
+    order = np.argsort(distance, axis=1)
+    for (k, power), said in zip(
+        family.votes, family.predict(new.features(), new.scores), strict=True
+    ):
+        for row, near in enumerate(order[:, :k]):
+            closeness = (distance[row, near[0]] / distance[row, near]) ** power
+            mass = np.bincount(items.codes[near], closeness * weight[near], minlength=3)
+            np.testing.assert_allclose(said[row], mass / mass.sum(), rtol=1e-6, atol=1e-9)

@@ -7,11 +7,13 @@ from tests.calibration.test_global import fitted, sample
 
 from hetcal.calibration import (
     AtomCalibration,
+    HistogramBinning,
     MatrixScaling,
     SplineCalibration,
     VennAbersCalibration,
     get_calibrator,
 )
+from hetcal.data import Folds
 from hetcal.metrics.scores import log_losses
 
 pytestmark = pytest.mark.filterwarnings("ignore::hetcal._exceptions.ColumnOrderWarning")
@@ -93,6 +95,31 @@ def test_cross_predictors_merge_their_parts():
     assert (lower <= upper).all()
     tiny = VennAbersCalibration(n_folds=5).fit(None, [0, 1], y_proba=[0.2, 0.7])
     assert np.isfinite(tiny.predict_proba(y_proba=[0.5])).all()
+
+
+def test_pairs_of_parts_are_averaged_and_rows_without_weight_are_in_none():
+    _, P, codes = sample(n=90, K=2)
+    weight = np.where(np.arange(90) % 4, 1.0, 0.0)
+    used, new = np.flatnonzero(weight), np.linspace(0.05, 0.95, 7)
+    parts = [used[Folds.make(len(used), 3, seed=0).number == fold] for fold in range(3)]
+    alone = [
+        VennAbersCalibration()
+        .fit(None, codes[rows], y_proba=P[rows])
+        .predict_venn_abers_pair(y_proba=new)
+        for rows in parts
+    ]
+    cross = VennAbersCalibration(n_folds=3).fit(None, codes, y_proba=P, sample_weight=weight)
+    np.testing.assert_allclose(cross.predict_venn_abers_pair(y_proba=new), np.mean(alone, axis=0))
+
+
+def test_runs_are_no_more_than_the_scores_of_any_class():
+    """All classes have one number of bins: that of the class with the fewest scores."""
+    rng = np.random.default_rng(0)
+    first = rng.choice([0.2, 0.5], 200)
+    rest = rng.uniform(0.1, 0.9, 200) * (1 - first)
+    P = np.column_stack([first, rest, 1 - first - rest])
+    binned = HistogramBinning(n_bins=10, cut="runs").fit(None, np.arange(200) % 3, y_proba=P)
+    assert [len(levels) for levels in binned.levels_] == [2, 2, 2]
 
 
 def test_intervals_are_of_two_classes():

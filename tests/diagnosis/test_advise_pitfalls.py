@@ -98,6 +98,8 @@ def test_a_class_that_is_hardly_announced_is_only_named(three):
     shift = measure_prior_shift(items, P)
     assert shift.low[3] <= 0 < shift.high[3] <= 0.02
     assert check_class_balance(shift, items) is None
+    assert not check_unseen_classes(items, shift).voids
+    assert check_unseen_classes(items, replace(shift, new=np.full(4, 0.25))).voids
     assert check_unseen_classes(replace(items, classes=items.classes[:3])) is None
 
 

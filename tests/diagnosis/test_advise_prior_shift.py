@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
+from scipy.stats import norm
 
 from hetcal._validation import check_proba
 from hetcal.data import CalibrationSet
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import correct_prior, estimate_prior, measure_prior_shift
 from hetcal.diagnosis.checks import check_class_balance
+from hetcal.diagnosis.prior_shift import _Balance
 
 
 def shares(K):
@@ -171,6 +173,42 @@ def test_features_show_no_shift_where_there_is_none():
         items, X_new, P_new, _ = behind_a_useless_model(seed, 1.0)
         alarms += measure_prior_shift(items, P_new, X_new=X_new).shifted.any()
     assert alarms <= 1
+
+
+def test_intervals_of_several_classes_hold_together():
+    """What labels would show has the quantile of as many questions as classes can ask."""
+    for K, n_questions in ((2, 1), (4, 3)):
+        P = np.random.default_rng(0).dirichlet(np.ones(K), 120)
+        items = CalibrationSet.check(None, np.arange(120) % K, y_proba=P, caller="test")
+        shift = measure_prior_shift(items, P[:70])
+        error = np.sqrt((1 - 1 / K) / K * (1 / 120 + 1 / 70))
+        quantile = norm.ppf(1 - 0.025 / n_questions)
+        assert shift.labels_half_width == pytest.approx(quantile * error)
+
+
+def test_an_estimate_at_an_end_says_as_little_about_the_other_side(monkeypatch):
+    """The mean of the probabilities has not moved: nothing was seen, although none is left."""
+    errors, old = np.random.default_rng(0).normal(scale=0.1, size=100), np.array([0.8, 0.2])
+    moves = np.column_stack([-errors, errors])
+    drawn = [_Balance(old, old + move, 0.01 * move) for move in moves]
+    balances = iter([_Balance(old, np.array([1.0, 0.0]), np.zeros(2)), *drawn])
+    monkeypatch.setattr("hetcal.diagnosis.prior_shift._balance", lambda *_: next(balances))
+    P = np.full((20, 2), 0.5)
+    items = CalibrationSet.check(None, np.arange(20) % 2, y_proba=P, caller="test")
+    shift = measure_prior_shift(items, P)
+    width = norm.ppf(0.975) * errors.std(ddof=1)
+    np.testing.assert_allclose(shift.high, [0.2, width])
+    np.testing.assert_allclose(shift.low, [-width, -0.2])
+
+
+def test_a_class_that_no_item_has_takes_its_share_from_the_others():
+    P = np.hstack([np.random.default_rng(0).dirichlet([1, 1], 60), np.full((60, 1), 0.01)])
+    items = CalibrationSet.check(
+        None, np.arange(60) % 2, y_proba=P / 1.01, classes=[0, 1, 2], caller="test"
+    )
+    shift = measure_prior_shift(items, items.output)
+    assert shift.new.sum() == pytest.approx(1)
+    assert shift.new[2] == pytest.approx(0.01 / 1.01)
 
 
 def test_a_balance_that_cannot_be_seen_is_called_open():

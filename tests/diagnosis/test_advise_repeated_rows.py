@@ -44,6 +44,13 @@ def test_copies_with_other_labels_are_told_apart():
     assert (found.n_repeats, found.n_same_label) == (200, 150)
 
 
+def test_equal_features_with_other_probabilities_are_no_copies():
+    X = np.tile(measured(200), (2, 1))
+    p = np.linspace(0.1, 0.9, 400)
+    assert repeated_rows(items_of(X, p=p)) is None
+    assert repeated_rows(items_of(X, p=np.tile(p[:200], 2))).n_repeats == 200
+
+
 def test_the_warning_names_the_remedy():
     X = measured(300)[with_copies(measured(300), 60)]
     warning = check_repeated_rows(items_of(X))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,10 @@ from hetcal.calibration import HybridCalibrator
 from hetcal.data import CalibrationSet, Folds
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis import advise
+from hetcal.diagnosis.advise import _retraining_wins, judged
 from hetcal.diagnosis.candidates import best_of, retrained
+from hetcal.diagnosis.certainty import certainty_of
+from hetcal.diagnosis.dependence import Dependence
 from hetcal.diagnosis.measurements import Gain
 from hetcal.diagnosis.pipeline import _collected
 from hetcal.diagnosis.render import what_to_do
@@ -96,6 +100,44 @@ def test_a_sure_gain_is_never_left_where_it_is(error, more, matters):
 )
 def test_what_is_known(p_value, local_gain, detectable, state):
     assert state_of(p_value, local_gain, detectable, matters=0.02) is state
+
+
+@pytest.mark.parametrize(("detectable", "size"), [(0.1, 0.1), (5.0, 0.2), (np.inf, 0.2)])
+def test_what_is_asked_for_shows_what_was_found_less_its_error(detectable, size):
+    """And nothing can be larger than what is left of the Brier score."""
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+    items = CalibrationSet.check(X, y, y_proba=np.full(200, 0.5), caller="test")
+    for found, target in ((0.032, 0.022), (0.01, 0.005)):
+        evidence = SimpleNamespace(
+            reference_brier=0.2,
+            local_p_value=0.5,
+            local_gain=NOTHING,
+            hh_local=found,
+            hh_standard_error=0.01,
+        )
+        certainty = certainty_of(items, evidence, detectable, 0.005, void=False)
+        assert certainty.state is State.OPEN
+        assert certainty.items_to_settle == items_to_settle(items, size, target)
+        assert certainty.detectable_share == pytest.approx(detectable / 0.2)
+
+
+@pytest.mark.parametrize(
+    ("retraining", "more", "model", "wins"),
+    [
+        (gain(0.05), NOTHING, NOTHING, True),
+        (gain(0.05, 0.03), NOTHING, NOTHING, False),  # its interval holds 0
+        (gain(0.015, 0.001), NOTHING, NOTHING, False),  # too little to matter
+        (gain(0.05), gain(0.03), NOTHING, False),  # the hybrid gains more for sure
+        (gain(0.05), gain(0.015, 0.001), NOTHING, True),  # but not so much that it matters
+        (gain(0.05), NOTHING, gain(0.03), False),  # the classifier says what features do not
+        (gain(0.5), NOTHING, gain(0.03), True),  # a tenth of what retraining brings is nothing
+    ],
+)
+def test_when_a_model_of_the_calibration_items_alone_wins(retraining, more, model, wins):
+    evidence = SimpleNamespace(
+        retraining_gain=retraining, hybrid_over_retrained=more, model_gain=model
+    )
+    assert _retraining_wins(evidence, 0.02) == wins
 
 
 @pytest.mark.parametrize(
@@ -282,9 +324,34 @@ def test_what_is_needed_does_not_jump_where_measuring_starts():
     assert 0.3 * needed(39) < needed(41) < 3 * needed(39)
 
 
-def test_going_local_and_retraining_are_said_in_one_voice():
+@pytest.fixture(scope="module")
+def local():
+    """Return items, and the advice to go local."""
     data = hetcal.datasets.make_hidden_heterogeneity(400, heterogeneity=1.0, random_state=0)
-    advice = hetcal.advise(data.X, data.y, y_proba=data.y_proba)
+    items = CalibrationSet.check(data.X, data.y, y_proba=data.y_proba, caller="test")
+    return items, hetcal.advise(items)
+
+
+def test_rows_that_belong_together_leave_nothing_to_recommend(local):
+    items, advice = local
+    for dependence, verdict in (
+        (None, RETRAIN),
+        (Dependence(("x0",), 60, 0.05, 0.0, 5.0, 0.4, 9.0, by_gain=True), COLLECT_MORE),
+    ):
+        evidence = dataclasses.replace(
+            advice.evidence,
+            retraining_gain=gain(0.05),
+            hybrid_over_retrained=NOTHING,
+            model_gain=NOTHING,
+            dependence=dependence,
+        )
+        found = judged(items, evidence, 0.5, None, 0.02, classes_given=False)
+        assert found.verdict == verdict
+        assert (found.retraining_call is None) == (dependence is not None)
+
+
+def test_going_local_and_retraining_are_said_in_one_voice(local):
+    _, advice = local
     assert advice.verdict == "go local"
     assert "retrain it" not in what_to_do(advice)
     needless = dataclasses.replace(advice.evidence, reliance_on_model=0.0)

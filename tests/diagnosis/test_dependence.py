@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,11 @@ from hetcal.diagnosis.dependence import (
     Cluster,
     Dependence,
     _agreement,
+    _by_copies,
     _Forests,
+    _is_sorted,
+    _mapped,
+    _with_groups,
     find_dependence,
 )
 
@@ -118,6 +123,48 @@ def test_the_smooth_function_says_probabilities_where_a_fold_lacks_a_class():
     items = CalibrationSet.check(X, y, y_proba=P, caller="test")
     said = _Forests(items, 0, 1)._smooth(events)
     np.testing.assert_allclose(said.sum(axis=1), 1)
+
+
+def test_labels_that_features_explain_do_not_agree_behind_them():
+    """Neighbours in x have labels alike; the probabilities do not know x, the forest does."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(-3, 3, 600))
+    y = (rng.random(600) < 1 / (1 + np.exp(-2 * x))).astype(int)
+    shuffled = rng.permutation(600)
+    features = np.column_stack([x, rng.normal(size=600)])[shuffled]
+    items = CalibrationSet.check(features, y[shuffled], y_proba=np.full(600, 0.5), caller="test")
+    shelf = (np.arange(600) // 5)[shuffled]
+    assert _agreement(items.onehot - 0.5, shelf)[1] > 8
+    assert find_dependence(items, {"shelf": shelf}) is None
+
+
+def test_a_feature_tells_events_only_as_far_as_a_smooth_function_agrees(monkeypatch):
+    cluster = Cluster(("x0",), np.arange(60) // 3, of_features=True)
+    by_forest = Dependence(("x0",), 20, 0.1, 0.0, 5.0, 0.4, 9.0, by_gain=True)
+    by_smooth = Dependence(("x0",), 20, 0.1, 0.09, 0.5, 0.1, 1.0, by_gain=False)
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    forests = _Forests(CalibrationSet.check(X, y, y_proba=y * 0.2 + 0.4, caller="test"), 0, 1)
+
+    def compared(*measured):
+        left = iter(measured)
+        monkeypatch.setattr(forests, "_measured", lambda *_: next(left))
+        return forests.compare(cluster)
+
+    assert compared(by_forest, by_smooth) == by_smooth
+    assert compared(by_smooth, by_forest) == by_smooth  # nothing was found that could be doubted
+
+
+@pytest.mark.parametrize("predict", ["_smooth", "_out_of_bag"])
+def test_no_label_of_an_items_cluster_tells_of_the_item(predict):
+    rng = np.random.default_rng(0)
+    X, y, clusters = rng.normal(size=(90, 2)), rng.integers(0, 2, 90), np.arange(90) // 9
+    first = clusters == 0
+    said = []
+    for labels in (y, np.where(first, 1 - y, y)):
+        items = CalibrationSet.check(X, labels, y_proba=np.full(90, 0.5), caller="test")
+        said.append(getattr(_Forests(items, 0, 1), predict)(clusters))
+    assert not np.array_equal(said[0], said[1])
+    np.testing.assert_array_equal(said[0][first], said[1][first])
 
 
 def test_two_columns_that_number_events_together_are_named():
@@ -269,6 +316,17 @@ def test_a_loss_of_the_forest_is_called_a_loss():
     assert "and loses 0.020 when it has not" in text
 
 
+def test_identifiers_are_those_of_the_rows_that_count(monkeypatch):
+    asked = lambda items, **given: given["identifiers"]  # noqa: E731
+    monkeypatch.setattr(sys.modules["hetcal.diagnosis.advise"], "advise_on", asked)
+    table = panel(6, n_events=10, n_days=5)
+    weight = (table["event"] >= 4).astype(float)
+    given = {"y_proba": table["p"], "sample_weight": weight, "identifiers": table[["event"]]}
+    found = hetcal.advise(table[["strength"]], table["y"], **given)["event"]
+    kept = table["event"][weight > 0]
+    assert pd.crosstab(found, kept.to_numpy()).gt(0).sum().tolist() == [1] * 6
+
+
 def test_identifiers_are_a_table_or_columns_by_name():
     table = panel(6)
     with pytest.raises(TypeError, match="identifiers must be a table or a dict"):
@@ -327,6 +385,51 @@ def test_a_value_of_most_rows_is_no_event():
     numbers = np.r_[np.zeros(900, dtype=int), np.repeat(np.arange(1, 51), 2)]
     assert Cluster(("capital gains",), numbers).rows_per_value == np.inf
     assert Cluster(("event",), np.repeat(np.arange(50), 20)).rows_per_value == 20
+
+
+@pytest.mark.parametrize(
+    ("column", "is_sorted"),
+    [
+        (np.arange(100) ** 2, True),
+        (-np.arange(100.0), True),
+        (np.random.default_rng(0).normal(size=100), False),
+        (np.repeat([1, 2, 0, 4, 3], 20), True),
+        (np.repeat([1, 2, 0, 4, 3, 1], 20), True),  # one value in two stretches
+        (np.repeat([1, 2, 0, 4, 3, 1, 2], 20), False),
+        (np.where(np.arange(100) < 50, np.nan, np.arange(100)), True),
+        (np.ones(100), False),
+    ],
+)
+def test_rows_in_the_order_of_a_column_or_with_its_values_in_stretches_are_sorted(
+    column, is_sorted
+):
+    assert _is_sorted(column.astype(float)) == is_sorted
+
+
+def test_a_large_part_of_the_rows_may_be_one_event_unless_groups_link_it_to_more():
+    cluster = Cluster(("event",), np.r_[np.zeros(60, dtype=int), np.arange(1, 241)])
+    own = np.arange(300)
+    np.testing.assert_array_equal(_with_groups(cluster, own).numbers, cluster.numbers)
+    assert _with_groups(cluster, np.where(own % 2, own, 0)) is None
+
+
+def test_probabilities_are_read_as_how_often_each_class_came_with_them():
+    stated, often = np.repeat([0.45, 0.55], 100), np.repeat([0.03, 0.98], 100)
+    y = np.r_[np.arange(100) < 3, np.arange(100) < 98].astype(int)
+    items = CalibrationSet.check(None, y, y_proba=stated, caller="test")
+    np.testing.assert_allclose(_mapped(items), np.column_stack([1 - often, often]))
+
+
+@pytest.mark.parametrize(("outcome", "is_event"), [("of the event", True), ("of the place", False)])
+def test_copies_are_events_where_labels_agree_more_than_those_of_the_next_rows(outcome, is_event):
+    rng = np.random.default_rng(0)
+    place = np.repeat(rng.uniform(-1, 1, (200, 2)), 3, axis=0)
+    X = place + 1e-4 * rng.normal(size=(600, 2))
+    y = np.repeat(rng.integers(0, 2, 200), 3)
+    if outcome == "of the place":
+        y = (rng.random(600) < 1 / (1 + np.exp(-20 * X[:, 0]))).astype(int)
+    items = CalibrationSet.check(X, y, y_proba=np.full(600, 0.5), caller="test")
+    assert bool(_by_copies(items, 0)) == is_event
 
 
 @pytest.mark.parametrize("n", [500, 1500])

@@ -12,6 +12,7 @@ from hetcal.diagnosis.checks import (
     check_class_balance,
     check_errors,
     check_groups_balance,
+    check_training_rows,
     check_unseen_classes,
 )
 from hetcal.diagnosis.dependence import Cluster, _Forests, find_dependence
@@ -126,6 +127,23 @@ def test_few_errors_are_those_of_the_model_or_of_the_largest_class():
     P = np.column_stack([1 - p, p])
     P[20:] = P[20:, ::-1]
     assert "Only 3 errors of the model" in check_errors(items_of(y, P)).text
+
+
+@pytest.mark.parametrize(("n_wrong", "few"), [(9, True), (10, False)])
+def test_nine_errors_are_few_and_ten_are_not(n_wrong, few):
+    y, p = np.arange(60) % 2, np.where(np.arange(60) < n_wrong, 0.1, 0.9)
+    P = np.where(y[:, None] == [0, 1], p[:, None], 1 - p[:, None])
+    assert (check_errors(items_of(y, P)) is not None) == few
+
+
+@pytest.mark.parametrize(("n_wrong", "too_good"), [(0, True), (10, False), (20, False)])
+def test_rows_with_surprisingly_few_errors_look_like_training_rows(n_wrong, too_good):
+    """The model announces ten errors of a hundred, three standard errors away from none."""
+    y, p = np.arange(100) % 2, np.where(np.arange(100) < n_wrong, 0.1, 0.9)
+    P = np.where(y[:, None] == [0, 1], p[:, None], 1 - p[:, None])
+    retrained = np.full((100, 2), 0.5)  # as good as guessing; behind a map the model is not
+    found = check_training_rows(items_of(y, P), 0.01, retrained)
+    assert (found is not None) == too_good
 
 
 def test_what_is_open_and_hopeless_is_left():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hetcal.calibration import Uncalibrated
 from hetcal.data import CalibrationSet
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.diagnosis.extrapolation import gain_of_more_data
+from hetcal.diagnosis.learning_curves import _learning_chance
 from hetcal.diagnosis.splits import nested_parts
 
 
@@ -126,6 +128,44 @@ def test_a_power_law_is_continued(exponent):
     assert more.gain == pytest.approx(values[3] - values[4])
     assert more.gain_se < 1e-4
     assert more.verdict == ("yes" if truth > 0.002 else "no")
+
+
+def test_half_of_the_largest_size_is_what_its_gain_starts_from():
+    sizes, values = np.array([30, 60, 90, 110]), np.array([0.4, 0.3, 0.27, 0.26])
+    more = gain_of_more_data(
+        sizes, values, 1e-6 * np.eye(4), n_items=200, method="m", metric="brier"
+    )
+    assert (more.from_size, more.to_size) == (60, 110)
+    assert more.gain == pytest.approx(0.04)
+
+
+def test_the_interval_of_more_data_holds_19_of_20_draws(monkeypatch):
+    drawn = np.append(0.3, np.linspace(0, 1, 2000))  # of the values themselves, and of draws
+    monkeypatch.setattr("hetcal.diagnosis.extrapolation._next_doubling", lambda *_: drawn)
+    sizes, values = np.array([50, 100, 200]), np.array([0.3, 0.2, 0.1])
+    more = gain_of_more_data(sizes, values, np.eye(3), n_items=200, method="m", metric="brier")
+    found = more.expected_gain, more.expected_low, more.expected_high
+    assert found == pytest.approx((0.3, 0.025, 0.975))
+
+
+def test_chance_of_what_was_learned_is_the_spread_of_splits_behind_their_items():
+    rng = np.random.default_rng(0)
+    p, y = rng.uniform(size=80), rng.integers(0, 2, 80)
+    items = CalibrationSet.check(None, y, y_proba=p, caller="test")
+    splits = [(np.empty(0, dtype=int), part) for part in np.split(np.arange(80), 4)]
+    learned = rng.normal(size=(2, 4))  # what each split's training items cost, at two sizes
+    stated = 2 * (y - p) ** 2
+    curve = [
+        SimpleNamespace(
+            items=items,
+            splits=splits,
+            split_losses=lambda *_, own=own: [
+                stated[test] + more for more, (_, test) in zip(own, splits, strict=True)
+            ],
+        )
+        for own in learned
+    ]
+    np.testing.assert_allclose(_learning_chance(curve, "m", "brier"), np.cov(learned) / 4)
 
 
 def test_noise_gives_no_verdict():

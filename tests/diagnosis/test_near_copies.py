@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import hetcal
 from hetcal.cli._app import app
 from hetcal.data import CalibrationSet
-from hetcal.data.near_copies import find_near_copies
+from hetcal.data.near_copies import _MOST_COPIES, _Neighbourhood, find_near_copies
 from hetcal.diagnosis import group_near_copies
 from hetcal.diagnosis.checks import check_dependence
 from hetcal.diagnosis.dependence import find_dependence
@@ -40,6 +40,26 @@ def agree(numbers, event):
     """Share of pairs of rows that are together, or apart, in both."""
     same, truth = (v[:, None] == v for v in (numbers, event))
     return np.mean(same == truth)
+
+
+def linked(nearest):
+    """Return the clusters of rows whose copies are these, -1 for none."""
+    nearest = np.array(nearest)
+    n_copies = (nearest >= 0).sum(axis=1)
+    logs = np.zeros(nearest.shape)
+    return _Neighbourhood(np.arange(len(nearest)), nearest, n_copies, 0.0, logs).linked()
+
+
+def test_rows_are_one_event_where_each_is_a_copy_of_the_other():
+    numbers = linked([[1, -1], [0, -1], [0, 1]])
+    assert numbers[0] == numbers[1] != numbers[2]
+
+
+def test_more_rows_than_an_event_has_are_a_sub_population():
+    for n, n_clusters in ((_MOST_COPIES + 1, 1), (_MOST_COPIES + 2, _MOST_COPIES + 2)):
+        ring = np.arange(n)
+        numbers = linked(np.column_stack([(ring + 1) % n, (ring - 1) % n]))
+        assert len(np.unique(numbers)) == n_clusters
 
 
 @pytest.mark.parametrize(

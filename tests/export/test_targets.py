@@ -15,6 +15,7 @@ from tests.export.maps import MAPS, NAMES, drawn, fitted
 from hetcal import (
     HistogramBinning,
     HybridCalibrator,
+    IsotonicCalibration,
     LabelPreserving,
     LocallyCalibratedClassifier,
     PrecomputedProba,
@@ -94,6 +95,22 @@ def test_sql_gives_the_same_probabilities(name, preset, kind, database):
             found = connection.execute(f"SELECT {expression} AS q FROM {table}", [values])
             found = found.fetchnumpy()["q"]
     assert np.abs(found - calibrator.predict_proba(**{kind: output})[:, 1]).max() < 1e-12
+
+
+def test_lines_that_rise_at_both_ends_are_followed_to_their_ends():
+    """Isotonic maps of many items end in steps; the first and the last of these levels differ."""
+    calibrator = IsotonicCalibration().fit(None, [0, 1, 0, 1], y_proba=[0.1, 0.2, 0.3, 0.4])
+    p = np.array([0.02, 0.1, 0.15, 0.25, 0.35, 0.39, 0.4, 0.7])
+    expected = calibrator.predict_proba(y_proba=p)[:, 1]
+    assert expected[2] - expected[1] > 0.05
+    assert expected[5] - expected[4] > 0.02
+    space = {}
+    exec(to_python(calibrator), space)
+    np.testing.assert_allclose([space["calibrate"](value) for value in p.tolist()], expected)
+    np.testing.assert_allclose(run_sqlite(to_sql(calibrator, column="p"), p.tolist()), expected)
+    pytest.importorskip("onnx")
+    both = np.column_stack([1 - p, p])
+    np.testing.assert_allclose(run_onnx(to_onnx(calibrator), both, "y_proba")[:, 1], expected)
 
 
 def test_what_is_no_probability_has_no_answer():

@@ -37,10 +37,6 @@ def test_balls_hold_the_items_within_the_radius(balls):
         assert (np.diff(members) > 0).all()
         assert len(members) >= 1
         assert centre.shape == (3,)
-    few = balls.subset(np.array([3, 1]))
-    np.testing.assert_array_equal(
-        few.indices[: few.sizes[0]], balls.indices[balls.indptr[3] : balls.indptr[4]]
-    )
 
 
 def test_merged_cells_are_fewer():

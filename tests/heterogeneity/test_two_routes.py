@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, softmax
+from scipy.stats import ncx2
 
 from hetcal.data import CalibrationSet, Folds
 from hetcal.heterogeneity import HiddenHeterogeneity, heterogeneity_test
@@ -58,6 +59,35 @@ def test_bounds_of_copies_are_those_of_the_rows(level):
     assert (copies.z, copies.low) == pytest.approx((part.z, part.low))
     alone = found_part(R, d, np.ones(N), None, level)
     assert (alone.z, alone.low) == pytest.approx((part.z, part.low), rel=0.02)
+
+
+def test_the_bound_in_a_region_has_the_error_of_the_delta_method():
+    """By what a little more weight of each item changes, wider by what folds teach each other."""
+    R, d = residuals_and_direction()
+    product, square = (R * d)[:, 0], (d**2)[:, 0]
+
+    def root(weight):
+        return (weight @ product) / np.sqrt((weight @ square) * weight.sum())
+
+    step = 1e-5 * np.eye(N)
+    slopes = [(root(1 + more) - root(1 - more)) / 2e-5 for more in step]
+    part = found_part(R, d, np.ones(N), None, 0.05)
+    error = np.linalg.norm(slopes) * np.sqrt(1 + 4 / (4 + part.z**2))
+    assert part.low == pytest.approx(2 * (root(np.ones(N)) - 1.644854 * error) ** 2, rel=1e-4)
+
+
+def test_the_bound_of_all_items_is_the_least_excess_that_chance_may_hide():
+    """The square of a direction that learned noise too holds a chi-square of its freedom."""
+    R, d = residuals_and_direction()
+    d = d + 0.2 * np.random.default_rng(2).normal(size=(N, 1))
+    found, length = (R * d).sum(), (d**2).sum()
+    noise = ((R * d) ** 2).sum() / length
+    freedom = (length - found) / noise
+    assert freedom > 5
+    low, part = size_along(R, d, np.ones(N), None, 0.05)
+    assert part == pytest.approx(2 * found / N)
+    seen = ncx2(freedom, low * N / 2 / noise).sf(found / noise + freedom)
+    assert seen == pytest.approx(0.05, rel=0.05)
 
 
 def test_two_classes_as_one_column_count_twice():

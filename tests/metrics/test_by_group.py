@@ -13,6 +13,7 @@ from hetcal.metrics import (
     log_loss,
     smooth_calibration_error,
 )
+from hetcal.metrics.bootstrap import resample_counts
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -21,6 +22,7 @@ LETTER = RNG.choice(["a", "b", "c"], size=N)
 Y = (RNG.random(N) < np.where(LETTER == "b", 0.5 * P, P)).astype(int)
 W = RNG.uniform(0.5, 2, N)
 QUICK = {"n_bootstrap": 30}
+SMOOTH = "smooth_calibration_error_binary"
 
 
 def rows(table, part, metric):
@@ -36,9 +38,7 @@ def test_groups_have_the_metrics_of_their_rows():
         "log_loss": log_loss,
         "accuracy": accuracy,
         "expected_cost": lambda *a, **k: expected_cost(*a, cost_matrix=cost, **k),
-        "smooth_calibration_error_binary": lambda *a, **k: smooth_calibration_error(
-            *a, kind="binary", **k
-        ),
+        SMOOTH: lambda *a, **k: smooth_calibration_error(*a, kind="binary", **k),
         "observed_minus_predicted": lambda y, p, sample_weight: np.average(
             y - p, weights=sample_weight
         ),
@@ -64,9 +64,8 @@ def test_worst_and_gap_are_read_off_the_groups():
         worst = rows(table, "worst", name)
         assert worst.index.item() == getattr(of_groups["value"], worst_of)()
         assert worst["value"].item() == of_groups["value"][worst.index.item()]
-        best = of_groups["low" if worst_of == "idxmin" else "high"]
-        end = worst["low" if worst_of == "idxmin" else "high"].item()
-        assert end == getattr(best, worst_of[3:])()
+        for end in ("low", "high"):
+            assert worst[end].item() == getattr(of_groups[end], worst_of[3:])()
     off = rows(table, "group", "observed_minus_predicted")["value"]
     worst = rows(table, "worst", "observed_minus_predicted")
     assert (worst.index.item(), worst["value"].item()) == ("b", off.abs().max())
@@ -74,6 +73,51 @@ def test_worst_and_gap_are_read_off_the_groups():
     assert gap["value"].item() == pytest.approx(off.max() - off.min())
     assert gap.index.item() == f"{off.idxmax()} - {off.idxmin()}"
     assert 0 < gap["low"].item() < gap["value"].item() < gap["high"].item()
+
+
+def test_smooth_errors_of_two_groups_may_both_be_noise():
+    table = evaluate(Y, P, groups_by=LETTER == "b", **QUICK)
+    of_groups, gap = (rows(table, part, SMOOTH) for part in ("group", "gap"))
+    halves = of_groups["high"] - of_groups["value"]
+    assert (gap["high"] - gap["value"]).item() == pytest.approx(halves.sum())
+
+
+def test_bounds_against_a_loop_over_resamples():
+    """Labels that are alike in a group vary less than the probabilities say, costs do not."""
+    p, cost = 0.7 + 0.2 * P, np.array([[0, 1], [0.25, 0]])
+    group = np.where(LETTER == "c", "a", LETTER)
+    y = (group == "b").astype(int)
+    decided = (np.column_stack([1 - p, p]) @ cost).argmin(axis=1)
+    losses = {"expected_cost": cost[y, decided], "brier_score": 2 * (y - p) ** 2}
+    table = evaluate(y, p, groups_by=group, cost_matrix=cost, n_bootstrap=40)
+    counts = np.hstack(list(resample_counts(np.arange(N), 40, 0)))
+    for name, loss in losses.items():
+        drawn, error, hidden = [], [], 0.0
+        for letter in "ab":
+            inside = np.flatnonzero(group == letter)
+            times, n = counts[inside], len(inside)
+            drawn.append(loss[inside] @ times / times.sum(axis=0))
+            of_resamples = drawn[-1].std(ddof=1) * np.sqrt(n / (n - 1))
+            error.append(max(of_resamples, error_if_right(p[inside]) * (name == "brier_score")))
+            hidden += error[-1] ** 2 - of_resamples**2
+        farthest = np.max([farness(one) for one in drawn], axis=0)
+        found, gap = rows(table, "group", name), rows(table, "gap", name)
+        width = found["high"] - found["value"]
+        np.testing.assert_allclose(width, np.quantile(farthest, 0.95) * np.array(error))
+        between = drawn[0] - drawn[1]
+        width = np.quantile(farness(between), 0.95) * np.sqrt(between.var(ddof=1) + hidden)
+        assert (gap["high"] - gap["value"]).item() == pytest.approx(width)
+
+
+def farness(drawn):
+    return np.abs(drawn - drawn.mean()) / drawn.std(ddof=1)
+
+
+def error_if_right(p):
+    """Return the standard error of the Brier score, were p right."""
+    share, losses = np.stack([1 - p, p]), 2 * np.stack([p**2, (1 - p) ** 2])
+    mean = (share * losses).sum() / len(p)
+    return np.sqrt((share * (losses - mean) ** 2).sum()) / len(p)
 
 
 def test_bounds_count_how_many_groups_are_looked_at(monkeypatch):
@@ -201,15 +245,15 @@ def test_gap_and_worst_hold_the_truth(monkeypatch):
 def test_noise_alone_is_no_calibration_error():
     """Right probabilities have errors above 0 in every sample, and more so in small groups."""
     rng = np.random.default_rng(6)
-    name, held = "smooth_calibration_error_binary", 0
+    held = 0
     for _ in range(10):
         y = (rng.random(N) < P).astype(int)
         table = evaluate(y, P, groups_by=np.arange(N) < 60, n_bootstrap=40)
-        assert (rows(table, "group", name)["value"] > 0).all()
-        held += (table[table["part"] != "overall"].loc[name, "low"] == 0).all()
+        assert (rows(table, "group", SMOOTH)["value"] > 0).all()
+        held += (table[table["part"] != "overall"].loc[SMOOTH, "low"] == 0).all()
     assert held >= 8
     table = evaluate(P > 0.5, np.full(N, 0.5), groups_by=P > 0.5, n_bootstrap=40)
-    assert rows(table, "worst", name)["low"].item() > 0.2
+    assert rows(table, "worst", SMOOTH)["low"].item() > 0.2
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm as normal
 
+from hetcal.data import CalibrationSet
 from hetcal.metrics import expected_calibration_error, smooth_calibration_error
-from hetcal.metrics.ece import bin_of
+from hetcal.metrics.ece import bin_of, ece_statistic
 
 
 def binary_sample(n=200, seed=0, slope=1.0):
@@ -96,6 +97,27 @@ def test_debiased_l2_against_the_formula_of_kumar():
         )
     ours = expected_calibration_error(y, p, kind="binary", n_bins=10, norm="l2", debias=True)
     assert ours == pytest.approx(np.sqrt(total))
+
+
+def test_bias_of_groups_against_a_loop():
+    """The variance of a bin's gap is that of sums over whole groups, around the bin's own gap."""
+    y, P, weight = three_classes()
+    groups = np.arange(150) // 4
+    items = CalibrationSet.to_score(y, P, sample_weight=weight, groups=groups)
+    raw, _, debiased, _ = ece_statistic(items, norm="l2", n_bins=5).parts(np.ones((150, 1)))
+    residual = P.max(axis=1) - (P.argmax(axis=1) == y)
+    bins = bin_of(P.max(axis=1), weight, "equal-mass", 5)
+    bias = 0.0
+    for b in range(5):
+        inside = bins == b
+        mass = weight[inside].sum()
+        gap = weight[inside] @ residual[inside] / mass
+        together = [inside & (groups == g) for g in np.unique(groups[inside])]
+        squares = sum((weight[rows] @ (residual[rows] - gap)) ** 2 for rows in together)
+        n = len(together)
+        bias += mass / weight.sum() * squares * n / (n - 1) / mass**2
+    assert debiased.item() ** 2 == pytest.approx(max(raw.item() ** 2 - bias, 0.0))
+    assert debiased.item() > 0
 
 
 def test_debiased_l1_against_simulation():

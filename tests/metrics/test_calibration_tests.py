@@ -181,6 +181,8 @@ def test_draws_only_while_they_are_quick(monkeypatch):
     assert calibration_test(Y2, P2).null == "monte-carlo"  # too few events
     many = np.tile(np.arange(60), 20)
     assert calibration_test(Y2[many], P2[many]).null == "asymptotic"
+    heavy = np.where(many == 0, 1000.0, 1.0)  # nearly all the weight is that of twenty rows
+    assert calibration_test(Y2[many], P2[many], sample_weight=heavy).null == "monte-carlo"
 
 
 @pytest.mark.parametrize(

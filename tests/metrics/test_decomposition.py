@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hetcal.metrics import brier_decomposition, brier_score
+from hetcal.data import CalibrationSet, Folds
+from hetcal.metrics import _crossfit, brier_decomposition, brier_score
 
 RECALIBRATIONS = ["cross-fitted", "isotonic", "bins"]
 
@@ -109,6 +110,16 @@ def test_over_confidence_is_calibration_and_hidden_groups_are_grouping():
     assert 0.6 * grouping < parts.grouping < 1.2 * grouping
     with_truth = brier_decomposition(y, score, reference_proba=truth)
     assert with_truth.grouping == pytest.approx(grouping, abs=0.02)
+
+
+@pytest.mark.parametrize(("towards_truth", "expected"), [(0.5, 1.0), (-0.5, 0.0)])
+def test_no_more_is_taken_of_an_estimate_than_there_is(towards_truth, expected):
+    """It goes half of the way to the labels, or away from them."""
+    y, P, weight = three_classes()
+    items = CalibrationSet.to_score(y, P, sample_weight=weight)
+    candidate = items.proba + towards_truth * (items.onehot - items.proba)
+    found = _crossfit._shrunk(items.proba, candidate, items, Folds.make(90, 5, seed=0))
+    np.testing.assert_allclose(found, items.proba + expected * (candidate - items.proba))
 
 
 def test_groups_keep_copies_of_a_row_in_one_fold():

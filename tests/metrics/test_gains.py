@@ -34,9 +34,10 @@ def losses_of(*probabilities, metric="brier"):
     return [losses_by_label(P, metric) for P in probabilities]
 
 
-@pytest.mark.parametrize("K", [2, 5])
-def test_gain_and_interval_against_a_naive_loop(K):
-    y, before, after = said(K)
+@pytest.mark.parametrize(("K", "seed", "more"), [(2, 0, "drawn"), (2, 1, "seen"), (5, 0, "drawn")])
+def test_gain_and_interval_against_a_naive_loop(K, seed, more):
+    """The labels that came vary less than those that the probabilities expect, or more."""
+    y, before, after = said(K, seed)
     items = items_of(y, before)
 
     def loss(P, i, label):
@@ -50,7 +51,9 @@ def test_gain_and_interval_against_a_naive_loop(K):
     ]
     mean = sum(gain * chance for gain, chance in drawn)
     second, third = (sum((g - mean) ** m * chance for g, chance in drawn) for m in (2, 3))
-    of_items = max(np.std(gains, ddof=1), np.sqrt(second)) / np.sqrt(N)
+    spread = {"seen": np.std(gains, ddof=1), "drawn": np.sqrt(second)}
+    assert max(spread, key=spread.get) == more
+    of_items = spread[more] / np.sqrt(N)
     scores = [np.mean([loss(P, i, y[i]) for i in range(N)]) for P in (before, after)]
     of_fit = np.sqrt(16 * (K - 1)) * min(scores) / N
     error = np.hypot(of_items, of_fit)

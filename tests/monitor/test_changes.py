@@ -63,8 +63,11 @@ def test_a_new_category_is_seen_and_arrays_do_as_well(bank):
 
 def test_distances_are_those_of_kolmogorov_and_smirnov(bank):
     X, P, monitor = bank
-    moved = X.assign(age=X["age"] + 3, income=X["income"].where(X["income"] > 0))
+    moved = X.assign(age=2 * X["age"] - 45, income=X["income"].where(X["income"] > 0))
     table = monitor.what_changed(moved, X, y_proba=P).set_index("feature")
+    below, above = moved["age"] < X["age"].min(), moved["age"] > X["age"].max()
+    assert min(below.sum(), above.sum()) > 5
+    assert table.loc["age", "unseen"] == pytest.approx(below.mean() + above.mean())
     for name in ("age", "income"):
         expected = ks_2samp(X[name], moved[name].dropna()).statistic
         assert table.loc[name, "distance"] == pytest.approx(expected)

@@ -85,6 +85,18 @@ def test_the_slowest_score_counts_and_noise_does_not():
     assert suggest_dependence(np.ones(200)) == 1
 
 
+def test_noise_is_measured_by_bartletts_formula():
+    """Its variance at a lag is one and twice the squares of all correlations before, over n."""
+    for seed in range(20):
+        values = series(np.random.default_rng([7, seed]), 400, 0.9, 1)[:, 0]
+        correlations = autocorrelation(values, 100)
+        lag, variance = 1, 1 / 400
+        while correlations[lag - 1] > max(0.05, 2 * variance**0.5):
+            variance += 2 * correlations[lag - 1] ** 2 / 400
+            lag += 1
+        assert suggest_dependence(values) == lag
+
+
 @pytest.mark.parametrize("scores", [np.ones(99), np.append(np.ones(200), np.nan)])
 def test_too_few_scores_are_refused(scores):
     with pytest.raises(ValueError, match="at least 100 finite scores"):

@@ -8,6 +8,7 @@ import pytest
 import hetcal
 from hetcal.monitor import SupportMonitor
 from hetcal.monitor.groups import ALL
+from hetcal.monitor.labels import LabelSums
 from hetcal.similarity import ForestProximity
 
 EVENTS, COPIES = 80, 4
@@ -44,3 +45,13 @@ def test_copies_of_an_event_count_as_one_label(fit):
     assert (band >= band_apart).all()
     assert band.mean() > 1.4 * band_apart.mean()
     assert width > width_apart
+
+
+def test_sums_are_those_of_as_many_items_as_they_are_worth():
+    rng = np.random.default_rng(0)
+    Q, codes = rng.dirichlet(np.ones(3), EVENTS), rng.integers(0, 3, EVENTS)
+    rows, weight = np.repeat(np.arange(EVENTS), COPIES), np.full(EVENTS * COPIES, 7.0)
+    whole = LabelSums.over(Q, codes)
+    copied = LabelSums.over(Q[rows], codes[rows], weight, lambda _: EVENTS + 0.2)
+    for part in ("n", "excess", "variance", "expected"):
+        np.testing.assert_allclose(getattr(copied, part), getattr(whole, part), atol=1e-9)

@@ -51,6 +51,11 @@ def test_support_is_blind_to_what_is_far_outside_and_the_distance_is_not(watch, 
     assert pair.alarm_["score"] == "distance"
     assert items["flag"].mean() > 0.95
     assert items["discovery"].mean() > 0.95
+    # A distance, not a score of how usual an item is; one column does not outweigh all others.
+    assert items["distance"].min() > 3
+    farther = far + 1e6 * (np.arange(far.shape[1]) == far.shape[1] - 1)
+    distance = pair.update(farther, y_proba=data.new.y_proba)["distance"]
+    np.testing.assert_allclose(distance, items["distance"])
     assert any("far outside" in note for note in alone.summary()["notes"])
     assert not pair.summary()["notes"]
 
@@ -311,16 +316,17 @@ def test_extending_refreshes_the_reference(data):
     cal, new = data.cal, data.new
     swc = hetcal.SimilarityCalibrator().fit(cal.X, cal.y, y_proba=cal.y_proba)
     for distance, before in (("nearest", 375), ("isolation", 500), (None, 900)):
-        monitor = hetcal.SupportMonitor(swc, distance=distance)
+        monitor = hetcal.SupportMonitor(swc, distance=distance, rate=0.2)
         if distance is not None:
             swc.fit(cal.X, cal.y, y_proba=cal.y_proba)
             monitor.fit(cal.X, y_proba=cal.y_proba)
             monitor.update(new.X, y_proba=new.y_proba)
         assert monitor.summary()["reference"]["items"] == before
-        seen = monitor.n_seen_
+        seen, flagged = monitor.n_seen_, monitor.summary()["flagged"]
+        assert (flagged > 0) == (seen > 0) == (distance is not None)
         monitor.extend(new.X, new.y, y_proba=new.y_proba)
         assert monitor.summary()["reference"]["items"] == before + 400
-        assert monitor.n_seen_ == seen
+        assert (monitor.n_seen_, monitor.summary()["flagged"]) == (seen, flagged)
         monitor.update(new.X, y_proba=new.y_proba)
 
 
@@ -398,7 +404,9 @@ def test_the_display_shows_the_history(watch, data):
 
     monitor = feed(watch(), data.new.X + 5, data.new.y_proba)
     display = MonitorDisplay.from_monitor(monitor)
-    assert display.frame()["share_flagged"].between(0, 1).all()
+    flagged = monitor.frame()["flagged"]
+    assert flagged[1:].min() > 0
+    np.testing.assert_allclose(display.frame()["share_flagged"], flagged / 100)
     above, below = display.plot()
     assert "alarm at item" in above.get_title(loc="left")
     assert len(below.patches) == 4

@@ -83,6 +83,7 @@ def test_a_similarity_without_trees_says_so(data):
 def test_extended_items_are_new_to_every_tree(data):
     cal, new = data.cal, data.new
     swc = hetcal.SimilarityCalibrator(ForestProximity(10)).fit(cal.X, cal.y, y_proba=cal.y_proba)
+    assert len(swc.out_of_sample_support()) == 500
     swc.extend(new.X, new.y, y_proba=new.y_proba)
     support, n_trees = swc.out_of_sample_support(return_n_trees=True)
     assert len(support) == 900

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 from hetcal import compare, learning_curve
@@ -38,6 +41,14 @@ def comparison(data):
 def close_figures():
     yield
     plt.close("all")
+
+
+@pytest.mark.parametrize(("metric", "best"), [("brier", "low"), ("accuracy", "high")])
+def test_the_best_is_on_top(metric, best):
+    rows = {"method": ["low", "high"], "kind": "calibrator", "metric": metric, "value": [0.1, 0.9]}
+    both = SimpleNamespace(frame=lambda: pd.DataFrame(rows))
+    display = ComparisonDisplay.from_comparison(both, metric=metric)
+    assert display.frame()["method"][0] == best
 
 
 @pytest.mark.parametrize("metric", ["brier", "log_loss", "ece", "accuracy"])

@@ -22,6 +22,7 @@ from hetcal.plotting import (
     SubgroupsDisplay,
     SupportDisplay,
 )
+from hetcal.plotting.heterogeneity_curve import _COLUMNS, _by_confidence
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +152,13 @@ def test_the_map_of_a_classifier():
     said = model.predict_proba(display.grid)
     np.testing.assert_allclose(panels["p"].ravel(), said[:, 1])
     np.testing.assert_allclose(panels["HH"].ravel(), hidden.score_samples(said))
+
+
+def test_a_curve_by_confidence_leaves_out_where_nothing_is_known():
+    confidence = np.repeat([0.4, 0.6, 0.9], 10)
+    hh = np.where(np.arange(30) < 4, np.nan, confidence**2)
+    found = pd.DataFrame(dict.fromkeys(_COLUMNS, hh))
+    table = _by_confidence(found, confidence)
+    np.testing.assert_allclose(table["p"], [0.4, 0.6, 0.9])
+    np.testing.assert_allclose(table["hh"], [0.16, 0.36, 0.81])
+    assert table["q_value"].isna().all()

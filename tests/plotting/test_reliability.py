@@ -255,6 +255,23 @@ def test_smooth_band_holds_the_smoothed_truth():
     assert held >= 25
 
 
+def test_bars_are_shares_of_the_weight():
+    p, weight = np.array([0.1, 0.1, 0.9]), np.array([1.0, 1.0, 6.0])
+    display = ReliabilityDisplay.from_predictions([0, 1, 1], p, sample_weight=weight)
+    bars = display.frame("counts")
+    bars = bars[bars["count"] > 0]
+    assert bars["count"].tolist() == [2, 1]
+    assert bars["share"].tolist() == [0.25, 0.75]
+
+
+def test_where_nothing_happened_the_smooth_band_is_not_of_no_width():
+    p = np.linspace(0.05, 0.06, 200)
+    y = np.zeros(200)
+    table = smooth_reliability(p, y, CalibrationSet.to_score(y, p, classes=[0, 1]))
+    assert table["observed"].max() < 0.02
+    assert (table["high"] - table["observed"]).min() > 0.01
+
+
 @pytest.mark.parametrize("curve", ["binned", "smooth"])
 def test_repeated_rows_as_one_group_have_the_bands_of_the_rows(curve):
     five = np.repeat(np.arange(300), 5)
@@ -265,8 +282,21 @@ def test_repeated_rows_as_one_group_have_the_bands_of_the_rows(curve):
     width, group_width, naive_width = (
         (table["high"] - table["low"]).mean() for table in (alone, grouped.frame(), naive)
     )
+    np.testing.assert_allclose(grouped.frame()["observed"], alone["observed"], atol=1e-6)
     assert group_width == pytest.approx(width, rel=0.15)
     assert naive_width < 0.7 * width
+
+
+def test_smooth_bands_of_groups_are_of_what_is_left_behind_the_curve():
+    """Random signs of residuals that are wrong on average would make the band wide."""
+    p = np.linspace(0.1, 0.3, 300)
+    y = (np.random.default_rng(0).random(300) < p + 0.6).astype(int)
+    alone, grouped = (
+        ReliabilityDisplay.from_predictions(y, p, curve="smooth", groups=groups).frame()
+        for groups in (None, np.arange(300))
+    )
+    widths = [(table["high"] - table["low"]).mean() for table in (alone, grouped)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,6 +18,7 @@ from hetcal._exceptions import InputError
 from hetcal.calibration.fitting import fitted_to
 from hetcal.tables import TableRoles, read_batches, read_labelled, read_table
 from hetcal.tables.class_columns import match_classes
+from hetcal.tables.kinds import first_infinite
 
 N = 120
 
@@ -145,6 +147,25 @@ def test_any_labels_behind_any_common_beginning_are_found(labels, before, after,
     match = match_classes(columns, shuffled, label_column="y", stars=labels)
     assert match.classes == labels
     assert all(match.of_label[label] == label for label in labels if label in match.of_label)
+
+
+@pytest.mark.parametrize(
+    ("cells", "place"),
+    [
+        ([1.0, np.inf, -np.inf], 1),
+        (["1", "none", "-inf", "Infinity", "2"], 2),
+        (["info", np.inf, "inf"], 1),
+        (["nine", None, "1e3"], None),
+    ],
+)
+def test_the_first_infinite_number_is_named(cells, place):
+    column = np.array(cells, dtype=object if isinstance(cells[0], str) else float)
+    assert first_infinite(nw.new_series("a", column, backend="pandas")) == place
+
+
+def test_a_label_that_could_be_either_of_two_columns_is_neither():
+    with pytest.raises(InputError, match="Name their classes in the order of the columns"):
+        match_classes(["p_A", "p_a"], [" a"], label_column="y")
 
 
 def test_other_classes_list_both_sides():

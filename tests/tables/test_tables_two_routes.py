@@ -8,9 +8,13 @@ import pytest
 from hetcal._exceptions import InputError
 from hetcal.batches.additions import Additions
 from hetcal.batches.model import LoadedModel
-from hetcal.metrics import brier_score
+from hetcal.metrics import accuracy, brier_score, expected_calibration_error, log_loss
+from hetcal.tables.class_columns import ClassMatch
+from hetcal.tables.groups import group_names
+from hetcal.tables.kinds import as_table
 from hetcal.tables.large_tables import draw_labelled
 from hetcal.tables.roles import TableRoles
+from hetcal.tables.stream_scores import StreamScores
 from hetcal.tables.writing import TableWriter
 
 
@@ -83,3 +87,24 @@ def test_nothing_is_null_in_a_file_with_types(tmp_path):
             table.write({"q": np.array([0.5, np.nan]), "label": np.array(["a", None], object)})
     read = pq.read_table(tmp_path / "t.parquet")
     assert [read[name].null_count for name in ("q", "label")] == [2, 2]
+
+
+def test_a_stream_has_the_scores_of_its_rows_also_where_the_impossible_happens():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 40)
+    P[:4] = np.eye(3)[[0, 0, 1, 2]]
+    labels, weight = np.array(list("abc"))[rng.integers(0, 3, 40)], rng.uniform(0.5, 2.0, 40)
+    scores = StreamScores(3)
+    for rows in (slice(0, 7), slice(7, 40)):
+        scores.update(labels[rows].tolist(), P[rows], weight[rows])
+    found = scores.overall(ClassMatch(list("abc"), {name: name for name in "abc"}))
+    for name, metric in (("brier", brier_score), ("log_loss", log_loss), ("accuracy", accuracy)):
+        assert found[name] == pytest.approx(metric(labels, P, sample_weight=weight))
+    ece = expected_calibration_error(labels, P, sample_weight=weight, binning="equal-width")
+    assert found["ece"] == pytest.approx(ece)
+
+
+def test_groups_of_two_columns_are_pairs():
+    table = pd.DataFrame({"ward": ["a", "ab", "a"], "bed": ["bc", "c", "bc"]})
+    names = group_names(as_table(table), ["ward", "bed"])
+    assert names[0] == names[2] != names[1]

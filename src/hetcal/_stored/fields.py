@@ -78,11 +78,6 @@ def rising(values: np.ndarray, *, strictly: bool) -> bool:
     return bool((later > earlier if strictly else later >= earlier).all())
 
 
-def anything(value: Any) -> bool:
-    """Take whatever can stand in a file."""
-    return True
-
-
 def setting(value: Any) -> bool:
     """Take what constructors take: scalars, lists of them, and a list of classes as an array."""
     if isinstance(value, list | tuple):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from hetcal._typing import Matrix
 from hetcal.kernels.neighbourhoods import (
@@ -14,7 +13,6 @@ from hetcal.kernels.neighbourhoods import (
     merge_overlapping,
     nearest_leader,
     simplex_net,
-    take_neighbourhoods,
 )
 
 Indexes = NDArray[np.int64]
@@ -51,11 +49,6 @@ class Balls:
         ball = np.repeat(np.arange(len(centres)), np.diff(indptr))
         return cls(centres, indptr, indices[np.lexsort((indices, ball))], len(P))
 
-    def subset(self, which: Indexes) -> Balls:
-        """Return some of the balls."""
-        indptr, indices = take_neighbourhoods(self.indptr, self.indices, which)
-        return Balls(self.centres[which], indptr, indices, self.n_items)
-
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
@@ -63,12 +56,6 @@ class Balls:
     def sizes(self) -> Indexes:
         """Items in each ball."""
         return np.diff(self.indptr)
-
-    def membership(self, weight: NDArray[np.float64]) -> sparse.csr_array:
-        """Return the matrix of shape (m, n_items) with the item's weight where it is a member."""
-        return sparse.csr_array(
-            (weight[self.indices], self.indices, self.indptr), shape=(len(self), self.n_items)
-        )
 
     def averages(self, per_member: Matrix, weight: NDArray[np.float64]) -> Matrix:
         """Return the weighted mean of values per member over each ball; NaN members do not count.
