@@ -12,6 +12,7 @@
 
 #include "prefetch.hpp"
 #include "rank_codes.hpp"
+#include "targets.hpp"
 
 namespace hetcal {
 
@@ -81,6 +82,49 @@ inline std::uint64_t differing(const std::uint8_t *codes, std::uint8_t one) {
 #endif
     return ~equal;
 }
+
+constexpr std::size_t kMostPlaces = 65536;  // that pick_together can number
+
+// Whether pick_together runs on this machine.
+inline bool can_pick_together() {
+#if defined(HETCAL_X86)
+    static const bool can = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi2");
+    return can;
+#else
+    return false;
+#endif
+}
+
+#if defined(HETCAL_X86)
+// Lists the codes that differ from one, and their places, among those that the mask chooses; returns how many. Both lists
+// must have room for 64 more than that.
+__attribute__((target("avx512f,avx512bw,avx512vbmi2"))) inline std::uint32_t pick_together(
+    const std::uint8_t *codes, std::uint8_t one, const std::uint64_t *mask, std::size_t n_words, std::uint8_t *picked,
+    std::uint16_t *places) {
+    alignas(64) std::uint8_t within[64];
+    for (std::uint8_t i = 0; i < 64; ++i) within[i] = i;
+    const __m512i numbers = _mm512_load_si512(within), other = _mm512_set1_epi8(static_cast<char>(one));
+    const __m256i *halves = reinterpret_cast<const __m256i *>(within);
+    std::uint32_t n = 0;
+    for (std::size_t w = 0; w < n_words; ++w) {
+        const __m512i code = _mm512_loadu_si512(codes + 64 * w), first = _mm512_set1_epi16(static_cast<short>(64 * w));
+        const __mmask64 wanted = _mm512_mask_cmpneq_epi8_mask(mask[w], code, other);
+        _mm512_store_si512(within, _mm512_maskz_compress_epi8(wanted, numbers));
+        const __m512i low = _mm512_maskz_cvtepu8_epi16(~__mmask32(0), _mm256_load_si256(halves));
+        const __m512i high = _mm512_maskz_cvtepu8_epi16(~__mmask32(0), _mm256_load_si256(halves + 1));
+        _mm512_storeu_si512(picked + n, _mm512_maskz_compress_epi8(wanted, code));
+        _mm512_storeu_si512(places + n, _mm512_add_epi16(low, first));
+        _mm512_storeu_si512(places + n + 32, _mm512_add_epi16(high, first));
+        n += static_cast<std::uint32_t>(__builtin_popcountll(wanted));
+    }
+    return n;
+}
+#else
+inline std::uint32_t pick_together(const std::uint8_t *, std::uint8_t, const std::uint64_t *, std::size_t, std::uint8_t *,
+                                   std::uint16_t *) {
+    return 0;
+}
+#endif
 
 // The codes column after column (of a whole number of 64 items), and once more row after row.
 struct ByteCodes {

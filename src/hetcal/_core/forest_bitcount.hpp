@@ -1,4 +1,4 @@
-// Counting how many of some bit sets hold each item, 512 items at a time.
+// Counting how many of some bit sets hold each item, 512 items at a time, and finding the items with high counts.
 //
 // The sets are added up as bits: plane p holds bit p of every item's count. Adding a set costs a few logical
 // operations per 512 items, however many items it holds.
@@ -8,18 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define HETCAL_X86 1
-#endif
-
-// Functions compiled for several instruction sets, chosen when the library is loaded (needs glibc's loader, and a
-// choice that the thread sanitizer does not watch before it is ready).
-#if defined(HETCAL_X86) && defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define HETCAL_MANY_TARGETS __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define HETCAL_MANY_TARGETS
-#endif
+#include "targets.hpp"
 
 namespace hetcal {
 
@@ -129,6 +118,55 @@ inline void add_planes(const std::uint64_t *planes, std::size_t n_blocks, int n_
     if (wide) return bit_detail::add_planes_avx512(planes, n_blocks, n_planes, counts);
 #endif
     bit_detail::add_planes_portable(planes, n_blocks, n_planes, counts);
+}
+
+constexpr std::size_t kMostAhead = 16;  // of its end, list_cells may write
+
+// Writes count * n_classes + label for every item whose count is at least `least`, which is above 0; returns how many.
+template <class Count>
+std::size_t list_cells(const Count *counts, std::size_t n_items, Count least, const std::int32_t *labels,
+                       std::uint32_t n_classes, std::uint32_t *cells) {
+    std::size_t n = 0;
+    for (std::size_t item = 0; item < n_items; ++item) {  // without a branch: it would be mispredicted
+        cells[n] = counts[item] * n_classes + static_cast<std::uint32_t>(labels[item]);
+        n += counts[item] >= least;
+    }
+    return n;
+}
+
+#if defined(HETCAL_X86)
+namespace bit_detail {
+
+__attribute__((target("avx512f,avx512bw"))) inline std::size_t list_cells_avx512(
+    const std::uint8_t *counts, std::size_t n_items, std::uint8_t least, const std::int32_t *labels,
+    std::uint32_t n_classes, std::uint32_t *cells) {
+    const __m512i bar = _mm512_set1_epi8(static_cast<char>(least)), K = _mm512_set1_epi32(static_cast<int>(n_classes));
+    std::size_t n = 0;
+    for (std::size_t first = 0; first < n_items; first += 64) {  // counts are padded with 0
+        std::uint64_t found = _mm512_cmpge_epu8_mask(_mm512_loadu_si512(counts + first), bar);
+        for (std::size_t item = first; found != 0; item += 16, found >>= 16) {
+            const __mmask16 some = static_cast<__mmask16>(found);
+            const __m512i label = _mm512_maskz_loadu_epi32(some, labels + item);
+            const __m128i few = _mm_loadu_si128(reinterpret_cast<const __m128i *>(counts + item));
+            const __m512i cell = _mm512_add_epi32(_mm512_mullo_epi32(_mm512_maskz_cvtepu8_epi32(some, few), K), label);
+            _mm512_storeu_si512(cells + n, _mm512_maskz_compress_epi32(some, cell));
+            n += static_cast<std::size_t>(__builtin_popcount(some));
+        }
+    }
+    return n;
+}
+
+}  // namespace bit_detail
+#endif
+
+// The same for counts that are padded with 0 to a multiple of 64.
+inline std::size_t list_cells(const std::uint8_t *counts, std::size_t n_items, std::uint8_t least,
+                              const std::int32_t *labels, std::uint32_t n_classes, std::uint32_t *cells) {
+#if defined(HETCAL_X86)
+    static const bool wide = __builtin_cpu_supports("avx512bw");
+    if (wide) return bit_detail::list_cells_avx512(counts, n_items, least, labels, n_classes, cells);
+#endif
+    return list_cells<std::uint8_t>(counts, n_items, least, labels, n_classes, cells);
 }
 
 }  // namespace hetcal

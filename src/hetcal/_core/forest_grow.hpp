@@ -163,6 +163,10 @@ class TreeGrower {
         // sort_few reads whole vectors, and loops without a branch write one place further than they keep.
         for (auto *codes : {&codes_, &sorted_codes_}) codes->resize(items_.size() + kFew);
         for (auto *payloads : {&payloads_, &sorted_}) payloads->resize(items_.size() + 1);
+        if (picks_together_) {
+            picked_.resize(items_.size() + 64);
+            places_.resize(items_.size() + 64);
+        }
         swap_.resize(items_.size());
         leave_frame();
     }
@@ -335,6 +339,15 @@ class TreeGrower {
         std::uint32_t m = 0;
         if (by_mask_ && in_bytes(f)) {
             const std::uint8_t *code = byte_column(f);
+            if (picks_together_) {
+                m = pick_together(code, static_cast<std::uint8_t>(common), mask_.data(), mask_.size(), picked_.data(),
+                                  places_.data());
+                for (std::uint32_t e = 0; e < m; ++e) {
+                    codes[e] = picked_[e];
+                    payloads[e] = payload_[places_[e]];
+                }
+                return m;
+            }
             for (std::size_t w = 0; w < mask_.size(); ++w)
                 for (std::uint64_t bits = mask_[w] & differing(code + 64 * w, static_cast<std::uint8_t>(common));
                      bits != 0; bits &= bits - 1) {
@@ -583,6 +596,7 @@ class TreeGrower {
     const std::uint64_t *payload_ = nullptr;
     bool by_mask_ = false;
     std::vector<std::uint64_t> mask_;  // the items, as bits
+    bool picks_together_ = bytes_ != nullptr && ranked_.n_items <= kMostPlaces && can_pick_together();
     std::uint64_t packed_total_ = 0;
     std::int64_t weight_ = 0, squares_ = 0;
     std::vector<std::int64_t> total_, here_;
@@ -591,6 +605,8 @@ class TreeGrower {
     // the feature: codes and payloads that are not the commonest, and the set of codes that occur
     std::vector<std::int32_t> codes_, sorted_codes_;
     std::vector<std::uint64_t> payloads_, sorted_, histogram_, occupied_, summary_;
+    std::vector<std::uint8_t> picked_;
+    std::vector<std::uint16_t> places_;
 };
 
 }  // namespace hetcal

@@ -131,45 +131,39 @@ void vote_by_item(const Rows &rows, const VoteTask &task, std::size_t r, const C
     }
 }
 
-// Adds the votes of items that share as many leaves with the row: n_items[k] of class k.
-inline void add_votes(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t count,
-                      const std::uint32_t *n_items, VoteScratch &scratch) {
-    const double similarity = static_cast<double>(count) / rows.denominator[r];
+// Adds the votes of the items in the histogram, n[count * n_classes + k] of class k, highest count first.
+inline void add_votes(const Rows &rows, const VoteTask &task, std::size_t r, std::size_t least, std::size_t most,
+                      const std::uint32_t *n, VoteScratch &scratch) {
+    const double of = rows.denominator[r];
     for (std::size_t p = 0; p < task.n_powers; ++p) {
-        const double ballot = scratch.ballot(task, p, count, rows.n_trees + 1, rows.denominator[r]);
-        double *votes = task.votes_of(r, p), *sums = task.sums_of(r, p);
-        for (std::size_t k = 0; k < task.n_classes; ++k) {
-            const double n = n_items[k];
-            if (n == 0) continue;
-            votes[k] += n * ballot;
-            sums[0] += n * similarity;
-            sums[1] += n * ballot * ballot;
+        double *votes = task.votes_of(r, p), *sums = task.sums_of(r, p), similar = sums[0], squares = sums[1];
+        if (task.n_classes == 2 && task.powers[p] == 1.0) {  // no count is worth a branch: to add 0 changes nothing
+            double votes_0 = votes[0], votes_1 = votes[1];
+            for (std::size_t count = most; count >= least; --count) {
+                const double ballot = static_cast<double>(count) / of;
+                const double first = n[2 * count] * ballot, second = n[2 * count + 1] * ballot;
+                votes_0 += first;
+                votes_1 += second;
+                similar = similar + first + second;
+                squares = squares + first * ballot + second * ballot;
+            }
+            votes[0] = votes_0;
+            votes[1] = votes_1;
+        } else {
+            for (std::size_t count = most; count >= least; --count) {
+                const double similarity = static_cast<double>(count) / of;
+                const double ballot = scratch.ballot(task, p, count, rows.n_trees + 1, of);
+                for (std::size_t k = 0; k < task.n_classes; ++k) {
+                    const double n_items = n[count * task.n_classes + k];
+                    if (n_items == 0) continue;
+                    votes[k] += n_items * ballot;
+                    similar += n_items * similarity;
+                    squares += n_items * ballot * ballot;
+                }
+            }
         }
-    }
-}
-
-// Calls visit(item) for every item whose count is at least `least`, which is above 0; counts are padded with 0.
-template <class Count, class Visit>
-void each_at_least(const Count *counts, std::size_t n_items, Count least, Visit visit) {
-    for (std::size_t item = 0; item < n_items; ++item)
-        if (counts[item] >= least) visit(item);
-}
-
-template <class Visit>
-void each_at_least(const std::uint8_t *counts, std::size_t n_items, std::uint8_t least, Visit visit) {
-    constexpr std::uint64_t kTop = 0x8080808080808080ull;
-    const std::uint64_t bar = least * 0x0101010101010101ull;
-    for (std::size_t first = 0; first < n_items; first += 64) {
-        std::uint64_t found = 0;  // one bit for each of 64 items: a branch for each of 8 would be mispredicted
-        for (std::size_t j = 0; j < 8; ++j) {
-            std::uint64_t eight;
-            std::memcpy(&eight, counts + first + 8 * j, sizeof eight);
-            // The top bit of each byte: whether its lower bits reach the bar's, then whether the byte does.
-            const std::uint64_t low = (eight | kTop) - (bar & ~kTop);
-            const std::uint64_t reached = ((eight & ~bar) | (~(eight ^ bar) & low)) & kTop;
-            found |= ((reached * 0x0002040810204081ull) >> 56) << (8 * j);  // byte i of the eight is bit i
-        }
-        for (; found != 0; found &= found - 1) visit(first + lowest_bit(found));
+        sums[0] = similar;
+        sums[1] = squares;
     }
 }
 
@@ -200,37 +194,44 @@ inline std::size_t count_listed(const Rows &rows, const VoteTask &task, std::siz
 // Counts the items of each class with each count from `least` on; returns the highest count there is.
 template <class Count>
 std::size_t count_all(const Rows &rows, const VoteTask &task, std::size_t least, const Count *counts,
-                      std::uint32_t *histogram) {
-    const std::size_t K = task.n_classes;
-    std::size_t most = 0;
-    if (least > rows.n_trees) return most;
-    each_at_least(counts, rows.index.n_items, static_cast<Count>(least), [&](std::size_t item) {
-        most = std::max<std::size_t>(most, counts[item]);
-        ++histogram[counts[item] * K + static_cast<std::size_t>(task.labels[item])];
-    });
-    return most;
+                      VoteScratch &scratch) {
+    const std::uint32_t K = static_cast<std::uint32_t>(task.n_classes);
+    if (least > rows.n_trees) return 0;
+    scratch.cells.resize(rows.index.n_items + kMostAhead);
+    std::uint32_t *histogram = scratch.histogram.data(), *cells = scratch.cells.data(), last = 0;
+    const std::size_t n = list_cells(counts, rows.index.n_items, static_cast<Count>(least), task.labels, K, cells);
+    for (std::size_t i = 0; i < n; ++i) {
+        ++histogram[cells[i]];
+        last = std::max(last, cells[i]);
+    }
+    return last / K;
+}
+
+// The smallest number of shared leaves, above 0, that reaches the row's threshold; more than there are where none does.
+inline std::size_t least_count(const Rows &rows, const VoteTask &task, std::size_t r) {
+    const double of = rows.denominator[r], threshold = task.threshold[r], most = static_cast<double>(rows.n_trees + 1);
+    std::size_t least = static_cast<std::size_t>(std::min(std::max(threshold * of, 1.0), most));  // but for rounding
+    while (least > 1 && static_cast<double>(least - 1) / of >= threshold) --least;
+    while (least <= rows.n_trees && static_cast<double>(least) / of < threshold) ++least;
+    return least;
 }
 
 // All items weigh the same: it is enough to know how many items of each class have each count.
 template <class Count>
 void vote_by_histogram(const Rows &rows, const VoteTask &task, std::size_t r, SharedLeaves<Count> &shared,
                        VoteScratch &scratch) {
-    const std::size_t n_counts = rows.n_trees + 1, n_items = rows.index.n_items, K = task.n_classes;
-    scratch.histogram.resize(n_counts * K);
+    const std::size_t n_items = rows.index.n_items, K = task.n_classes, least = least_count(rows, task, r);
+    scratch.histogram.resize((rows.n_trees + 1) * K);
     std::uint32_t *histogram = scratch.histogram.data();
-    std::size_t least = 1;  // the smallest count that reaches the threshold
-    while (least < n_counts && static_cast<double>(least) / rows.denominator[r] < task.threshold[r]) ++least;
     const bool listed = least == 1 && rows.left_out == nullptr && rows.index.few_met;
     std::size_t most = listed ? count_listed(rows, task, r, scratch)
-                              : count_all(rows, task, least, shared.load(r), histogram);
-    for (std::size_t count = most; count >= least; --count)
-        add_votes(rows, task, r, count, histogram + count * K, scratch);
+                              : count_all(rows, task, least, shared.load(r), scratch);
+    add_votes(rows, task, r, least, most, histogram, scratch);
     if (most == 0 && n_items > 0 && !listed) {
         const Count *counts = shared.counts(), *nearest = std::max_element(counts, counts + n_items);  // the lowest of several
-        std::uint32_t *alone = histogram + *nearest * K;
         most = *nearest;
-        alone[task.labels[nearest - counts]] = 1;
-        if (most > 0) add_votes(rows, task, r, most, alone, scratch);
+        histogram[most * K + static_cast<std::size_t>(task.labels[nearest - counts])] = 1;
+        if (most > 0) add_votes(rows, task, r, most, most, histogram, scratch);
     }
     std::fill_n(histogram, (most + 1) * K, 0u);
 }

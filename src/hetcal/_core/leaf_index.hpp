@@ -58,16 +58,12 @@ class LeafIndex {
     InvertedLeaves lists;
     std::size_t n_items = 0;
     std::vector<double> n_trees;        // one per item: the denominator of its similarities; or empty
-    std::vector<std::int32_t> big;      // the leaves that are bit sets too
-    std::vector<std::uint64_t> bits;    // a row of bits for each of them
-    std::vector<std::uint32_t> row_of;  // leaf -> its row of bits, where it has one; empty where none has
     bool few_met = false;  // whether a row meets fewer items than there are, those of several leaves counted as often
 
-    // Whether a leaf of so many items is a bit set too.
-    bool is_big(std::size_t size) const {
-        const std::size_t share = n_items <= 16384 ? 256 : 64;  // a bit set of a large index must be worth its memory
-        return size > 0 && size * share >= n_items;
-    }
+    // How many items a big leaf holds, which is a bit set too, and which row of bits it is; others hold none here.
+    struct BigLeaf {
+        std::uint32_t size, row;
+    };
 
     // Calls work(lists) with the items of every leaf in the form that is read fastest.
     template <class Work>
@@ -76,10 +72,9 @@ class LeafIndex {
         work(LeafLists<std::int64_t, std::int32_t>{lists.indptr.data(), lists.items.data(), lists.items.size()});
     }
 
-    // Of a big leaf. From a table: searching for the leaf took longer than counting the bits.
-    const std::uint64_t *bits_of(std::int32_t leaf) const {
-        return bits.data() + std::size_t(row_of[static_cast<std::size_t>(leaf)]) * words();
-    }
+    const BigLeaf &as_big(std::int32_t leaf) const { return big_[static_cast<std::size_t>(leaf)]; }
+
+    const std::uint64_t *bits_of(std::int32_t leaf) const { return bits_.data() + as_big(leaf).row * words(); }
 
   private:
     void set_trees(const VectorIn<double> &trees) {
@@ -102,24 +97,26 @@ class LeafIndex {
     }
 
     void fill_bit_sets() {
-        for (std::size_t l = 0; l < n_leaves(); ++l)
-            if (is_big(static_cast<std::size_t>(lists.indptr[l + 1] - lists.indptr[l])))
-                big.push_back(static_cast<std::int32_t>(l));
-        bits.assign(check_.product(big.size(), words(), "the bit sets"), 0);
-        if (!big.empty()) row_of.assign(n_leaves(), 0);
-        for (std::size_t row = 0; row < big.size(); ++row)
-            row_of[static_cast<std::size_t>(big[row])] = static_cast<std::uint32_t>(row);
-        std::uint64_t *row = bits.data();
-        for (const std::int32_t leaf : big) {
-            const std::size_t l = static_cast<std::size_t>(leaf);
+        const std::size_t share = n_items <= 16384 ? 256 : 64;  // a bit set of a large index must be worth its memory
+        std::uint32_t n_big = 0;
+        big_.assign(n_leaves(), {0, 0});
+        for (std::size_t l = 0; l < n_leaves(); ++l) {
+            const std::size_t size = static_cast<std::size_t>(lists.indptr[l + 1] - lists.indptr[l]);
+            if (size > 0 && size * share >= n_items) big_[l] = {static_cast<std::uint32_t>(size), n_big++};
+        }
+        bits_.assign(check_.product(n_big, words(), "the bit sets"), 0);
+        for (std::size_t l = 0; l < n_leaves(); ++l) {
+            if (big_[l].size == 0) continue;
+            std::uint64_t *row = bits_.data() + big_[l].row * words();
             for (std::int64_t e = lists.indptr[l]; e < lists.indptr[l + 1]; ++e) {
                 const std::size_t item = static_cast<std::size_t>(lists.items[static_cast<std::size_t>(e)]);
                 row[item >> 6] |= std::uint64_t(1) << (item & 63);
             }
-            row += words();
         }
     }
 
+    std::vector<BigLeaf> big_;         // one per leaf
+    std::vector<std::uint64_t> bits_;  // a row of bits for each that is big
     ShortLists shorts_;  // the lists again
     static constexpr Checks check_{"LeafIndex"};
 };

@@ -71,15 +71,16 @@ class SharedLeaves {
   public:
     explicit SharedLeaves(const Rows &rows)
         : rows_(rows), n_blocks_(block_count(rows.index.n_items)), counts_(n_blocks_ * kItemsPerBlock),
-          planes_(n_blocks_ * kPlanes * kWordsPerBlock), empty_(n_blocks_ * kWordsPerBlock, 0) {
+          planes_(n_blocks_ * kPlanes * kWordsPerBlock), empty_(n_blocks_ * kWordsPerBlock, 0),
+          listed_(rows.n_trees + 1), big_(rows.n_trees + 1) {
         if (sizeof(Count) > 1) partial_.resize(counts_.size());
     }
 
     const Count *load(std::size_t r) {
+        find_leaves(r);
+        std::fill(counts_.begin(), counts_.end(), Count(0));
         rows_.index.with_lists([&](const auto &lists) {
-            find_leaves(r, lists.starts);
-            std::fill(counts_.begin(), counts_.end(), Count(0));
-            each_batch(lists, listed_.data(), listed_.size(), [&](const auto *items, std::size_t n) {
+            each_batch(lists, listed_.data(), n_listed_, [&](const auto *items, std::size_t n) {
                 for (std::size_t i = 0; i < n; ++i) ++counts_[static_cast<std::size_t>(items[i])];
             });
         });
@@ -91,29 +92,27 @@ class SharedLeaves {
     const Count *counts() const { return counts_.data(); }
 
   private:
-    // Leaves lie anywhere in memory: what will be read is asked for in good time. Bit sets need a look at every item in
-    // the end, so they are taken where they hold as many.
-    template <class Start>
-    void find_leaves(std::size_t r, const Start *starts) {
+    // Leaves lie anywhere in memory: what will be read is asked for in good time. Which are big cannot be foreseen, so there is
+    // no branch for it. Bit sets need a look at every item in the end, so they are taken where they hold as many.
+    void find_leaves(std::size_t r) {
         constexpr std::size_t kAhead = 16;
         const LeafIndex &index = rows_.index;
         const std::int32_t *leaf = rows_.leaves + r * rows_.n_trees;
-        std::size_t in_sets = 0;
-        listed_.clear();
-        big_.clear();
-        sets_.clear();
+        std::size_t in_sets = 0, n_big = 0, n_listed = 0;
         for (std::size_t t = 0; t < rows_.n_trees; ++t) {
-            if (t + kAhead < rows_.n_trees && leaf[t + kAhead] >= 0) prefetch(starts + leaf[t + kAhead]);
+            if (t + kAhead < rows_.n_trees && leaf[t + kAhead] >= 0) prefetch(&index.as_big(leaf[t + kAhead]));
             if (leaf[t] < 0) continue;
-            const std::size_t size = static_cast<std::size_t>(starts[leaf[t] + 1] - starts[leaf[t]]);
-            const bool is_big = index.is_big(size);
-            (is_big ? big_ : listed_).push_back(leaf[t]);
-            in_sets += is_big ? size : 0;
+            const std::size_t size = index.as_big(leaf[t]).size;
+            listed_[n_listed] = big_[n_big] = leaf[t];
+            n_listed += size == 0;
+            n_big += size > 0;
+            in_sets += size;
         }
-        if (in_sets >= index.n_items)
-            for (const std::int32_t l : big_) sets_.push_back(index.bits_of(l));
-        else
-            listed_.insert(listed_.end(), big_.begin(), big_.end());
+        const bool as_sets = in_sets >= index.n_items;
+        sets_.resize(as_sets ? n_big : 0);
+        for (std::size_t i = 0; i < sets_.size(); ++i) sets_[i] = index.bits_of(big_[i]);
+        if (!as_sets) std::copy_n(big_.begin(), n_big, listed_.begin() + static_cast<std::ptrdiff_t>(n_listed));
+        n_listed_ = as_sets ? n_listed : n_listed + n_big;
     }
 
     // Adds what the sets from the first on hold, as many as the planes can count.
@@ -143,7 +142,8 @@ class SharedLeaves {
     std::vector<std::uint8_t> partial_;
     std::vector<std::uint64_t> planes_, empty_;
     std::vector<const std::uint64_t *> sets_, batch_;
-    std::vector<std::int32_t> listed_, big_;  // leaves
+    std::vector<std::int32_t> listed_, big_;  // leaves, of which the first n_listed_ count
+    std::size_t n_listed_ = 0;
 };
 
 }  // namespace hetcal

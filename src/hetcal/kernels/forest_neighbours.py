@@ -187,7 +187,7 @@ def thresholded_vote(
     parts = [
         neighbour_vote(
             index,
-            queries_from_leaves(apply(forest, Z[rows], n_jobs)),
+            _queries_of(forest, Z[rows], n_jobs),
             codes,
             n_classes,
             threshold=threshold[rows],
@@ -196,6 +196,12 @@ def thresholded_vote(
         for rows in _chunks(len(Z), index.n_items)
     ]
     return _joined(parts, n_classes)
+
+
+def _queries_of(forest: Forest, Z: NDArray[Any], n_jobs: int | None) -> Queries:
+    """Return rows as queries: each reaches a leaf in every tree, so none has to be counted."""
+    n_trees = np.full(len(Z), float(forest.n_trees))
+    return Queries(apply(forest, Z, n_jobs), n_trees, np.empty(0, dtype=np.int32))
 
 
 def neighbour_vote(
