@@ -210,7 +210,8 @@ std::size_t count_all(const Rows &rows, const VoteTask &task, std::size_t least,
 // The smallest number of shared leaves, above 0, that reaches the row's threshold; more than there are where none does.
 inline std::size_t least_count(const Rows &rows, const VoteTask &task, std::size_t r) {
     const double of = rows.denominator[r], threshold = task.threshold[r], most = static_cast<double>(rows.n_trees + 1);
-    std::size_t least = static_cast<std::size_t>(std::min(std::max(threshold * of, 1.0), most));  // but for rounding
+    // But for rounding; infinity times no trees is no number, and counts as 1.
+    std::size_t least = static_cast<std::size_t>(std::min(std::max(1.0, threshold * of), most));
     while (least > 1 && static_cast<double>(least - 1) / of >= threshold) --least;
     while (least <= rows.n_trees && static_cast<double>(least) / of < threshold) ++least;
     return least;
