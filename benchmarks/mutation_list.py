@@ -1741,9 +1741,9 @@ _NOTICED = [
     ),
     _bug(
         "dependence: agreement behind the forest alone",
-        "compare",
-        "min(found.agreement_errors, other.agreement_errors)",
-        "found.agreement_errors",
+        "_lesser",
+        "min(one.agreement_errors, other.agreement_errors)",
+        "one.agreement_errors",
         "test_a_feature_tells_events_only_as_far_as_a_smooth_function_agrees",
     ),
     _bug(

@@ -148,9 +148,11 @@ def test_a_feature_tells_events_only_as_far_as_a_smooth_function_agrees(monkeypa
     def compared(*measured):
         left = iter(measured)
         monkeypatch.setattr(forests, "_measured", lambda *_: next(left))
+        monkeypatch.setattr(forests, "_other_trees", forests, raising=False)
         return forests.compare(cluster)
 
-    assert compared(by_forest, by_smooth) == by_smooth
+    assert compared(by_forest, by_forest, by_smooth) == by_smooth
+    assert compared(by_forest, by_smooth) == by_smooth  # other trees do not find it
     assert compared(by_smooth, by_forest) == by_smooth  # nothing was found that could be doubted
 
 
