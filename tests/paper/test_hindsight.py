@@ -40,16 +40,16 @@ def test_a_clear_loss_is_called_one_and_noise_is_not():
     table = compare_in_hindsight(
         results(
             {
-                ("mnist10", "hybrid"): base + 0.05 + RNG.normal(0, 0.01, 10),
-                ("mnist10", "SWC"): base,
+                ("mnist-3v8", "hybrid"): base + 0.05 + RNG.normal(0, 0.01, 10),
+                ("mnist-3v8", "SWC"): base,
                 ("letter", "hybrid"): base + RNG.normal(0, 0.01, 10),
                 ("letter", "SWC"): base,
                 ("letter", "forest-x"): base + 1,
             }
         )
     ).set_index("dataset")
-    assert table["worse"].to_dict() == {"mnist10": True, "letter": False}
-    assert table["development"].to_dict() == {"mnist10": False, "letter": True}
+    assert table["worse"].to_dict() == {"mnist-3v8": True, "letter": False}
+    assert table["development"].to_dict() == {"mnist-3v8": False, "letter": True}
     assert table.loc["letter", "best"] == "SWC"
 
 

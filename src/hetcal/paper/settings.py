@@ -41,7 +41,7 @@ BASELINES = ("forest-x", "forest-xp", "boosting-x", "boosting-xp", "mcgrad")
 MEASUREMENTS = ("hh", "hh-out-of-sample")
 
 # Raise a number when a method's results change; a method that is not listed has version 1.
-VERSIONS: dict[str, int] = {"hybrid": 2}
+VERSIONS: dict[str, int] = {"hybrid": 3}
 # Raise it when the splits, the black boxes or the metrics change: nothing old counts any more.
 PROTOCOL = 1
 
