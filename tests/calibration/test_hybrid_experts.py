@@ -23,6 +23,7 @@ from hetcal.calibration.hybrid.retrained import (
     ModelFamily,
     WideBoostingFamily,
 )
+from hetcal.calibration.hybrid.space import LogSpace
 from hetcal.calibration.uncalibrated import Uncalibrated
 from hetcal.data import CalibrationSet, Folds, Scores
 from hetcal.datasets import make_hidden_heterogeneity
@@ -146,7 +147,8 @@ def test_kernel_chooses_its_ridge_by_whole_groups():
 
 
 def test_kernel_with_fewer_landmarks_than_items_still_learns(monkeypatch):
-    monkeypatch.setattr(kernel_machine, "_MAX_LANDMARKS", 60)
+    monkeypatch.setattr(kernel_machine, "_LANDMARKS", 60)
+    monkeypatch.setattr(kernel_machine, "_MOST_WORK", 60)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     codes = (X[:, 0] * X[:, 1] > 0).astype(np.int64)
@@ -158,6 +160,40 @@ def test_kernel_with_fewer_landmarks_than_items_still_learns(monkeypatch):
     said = family.predict(fresh, Scores.from_proba(np.full((2000, 2), 0.5), 1e-9))[0]
     right = said.argmax(axis=1) == (fresh[:, 0] * fresh[:, 1] > 0)
     assert abs(right.mean() - (predicted.argmax(axis=1) == codes).mean()) < 0.05
+
+
+def spirals(n, turns=1.5, *, mixed=0.0):
+    """Two classes that wind around each other: the more often, the more landmarks it takes."""
+    rng = np.random.default_rng(0)
+    radius = np.sqrt(rng.uniform(0.02, 1, n))
+    codes = rng.integers(0, 2, n)
+    angle = 2 * np.pi * turns * radius + np.pi * codes
+    X = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    codes = np.where(rng.random(n) < mixed, 1 - codes, codes)
+    return CalibrationSet.check(X, codes, y_proba=np.full((n, 2), 0.5), caller="test")
+
+
+@pytest.mark.parametrize(("turns", "mixed", "n_landmarks"), [(0.1, 0.4, 40), (1.5, 0.0, 89)])
+def test_kernel_takes_more_landmarks_where_half_of_them_lose(
+    turns, mixed, n_landmarks, monkeypatch
+):
+    """The most are as many as make the work that of 200 items which are all landmarks."""
+    monkeypatch.setattr(kernel_machine, "_LANDMARKS", 40)
+    monkeypatch.setattr(kernel_machine, "_MOST_WORK", 200)
+    items = spirals(1000, turns, mixed=mixed)
+    family = KernelFamily(with_model=False).fit(items)
+    assert len(family.landmarks_) == n_landmarks
+
+
+def test_kernel_with_all_items_as_landmarks_is_the_one_that_any_landmarks_give():
+    items = spirals(300)
+    Z = LogSpace(with_model=False, metric=True).fit(items).transform(items.X, items.scores)
+    gram = kernel_machine._gaussian(Z, Z, 3.0)
+    gram[np.diag_indices_from(gram)] += kernel_machine._JITTER
+    root = np.linalg.cholesky(gram)
+    solved = kernel_machine._features(np.vstack([Z, Z[:1]]), Z, root, 3.0)[:, :-1]
+    known = kernel_machine._features(Z, Z, root, 3.0)
+    np.testing.assert_allclose(known.T @ known, solved.T @ solved, atol=1e-5)
 
 
 def fitted(data, experts, **fit_params):
