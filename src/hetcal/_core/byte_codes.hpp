@@ -85,16 +85,6 @@ inline std::uint64_t differing(const std::uint8_t *codes, std::uint8_t one) {
 
 constexpr std::size_t kMostPlaces = 65536;  // that pick_together can number
 
-// Whether pick_together runs on this machine.
-inline bool can_pick_together() {
-#if defined(HETCAL_X86)
-    static const bool can = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi2");
-    return can;
-#else
-    return false;
-#endif
-}
-
 #if defined(HETCAL_X86)
 // Lists the codes that differ from one, and their places, among those that the mask chooses; returns how many. Both lists
 // must have room for 64 more than that.

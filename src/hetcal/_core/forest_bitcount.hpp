@@ -114,8 +114,7 @@ __attribute__((target("avx512f,avx512bw"))) inline void add_planes_avx512(const 
 // counts[item] += the count that the first n_planes planes hold for the item (512 counts per block).
 inline void add_planes(const std::uint64_t *planes, std::size_t n_blocks, int n_planes, std::uint8_t *counts) {
 #if defined(HETCAL_X86)
-    static const bool wide = __builtin_cpu_supports("avx512bw");
-    if (wide) return bit_detail::add_planes_avx512(planes, n_blocks, n_planes, counts);
+    if (can_use(Vectors::avx512)) return bit_detail::add_planes_avx512(planes, n_blocks, n_planes, counts);
 #endif
     bit_detail::add_planes_portable(planes, n_blocks, n_planes, counts);
 }
@@ -163,8 +162,8 @@ __attribute__((target("avx512f,avx512bw"))) inline std::size_t list_cells_avx512
 inline std::size_t list_cells(const std::uint8_t *counts, std::size_t n_items, std::uint8_t least,
                               const std::int32_t *labels, std::uint32_t n_classes, std::uint32_t *cells) {
 #if defined(HETCAL_X86)
-    static const bool wide = __builtin_cpu_supports("avx512bw");
-    if (wide) return bit_detail::list_cells_avx512(counts, n_items, least, labels, n_classes, cells);
+    if (can_use(Vectors::avx512))
+        return bit_detail::list_cells_avx512(counts, n_items, least, labels, n_classes, cells);
 #endif
     return list_cells<std::uint8_t>(counts, n_items, least, labels, n_classes, cells);
 }

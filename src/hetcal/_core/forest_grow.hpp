@@ -596,7 +596,7 @@ class TreeGrower {
     const std::uint64_t *payload_ = nullptr;
     bool by_mask_ = false;
     std::vector<std::uint64_t> mask_;  // the items, as bits
-    bool picks_together_ = bytes_ != nullptr && ranked_.n_items <= kMostPlaces && can_pick_together();
+    bool picks_together_ = bytes_ != nullptr && ranked_.n_items <= kMostPlaces && can_use(Vectors::vbmi2);
     std::uint64_t packed_total_ = 0;
     std::int64_t weight_ = 0, squares_ = 0;
     std::vector<std::int64_t> total_, here_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hh_columns.hpp"
+#include "targets.hpp"
 
 // Vector types and targets are an extension of GCC and Clang; elsewhere nodes are searched one at a time.
 #if defined(__GNUC__) || defined(__clang__)
@@ -20,12 +21,6 @@
 #else
 #define HETCAL_VECTORS 0
 #endif
-#if HETCAL_VECTORS && (defined(__x86_64__) || defined(__i386__))
-#define HETCAL_DISPATCH 1
-#else
-#define HETCAL_DISPATCH 0
-#endif
-
 namespace hetcal::hh {
 
 constexpr std::uint32_t kMostLanes = 16;
@@ -56,7 +51,7 @@ namespace baseline {
 #undef HETCAL_TARGET
 }  // namespace baseline
 #endif
-#if HETCAL_DISPATCH
+#if defined(HETCAL_X86)
 namespace avx2 {
 #define HETCAL_TARGET __attribute__((target("avx2")))
 #define HETCAL_WIDTH 32
@@ -75,11 +70,9 @@ namespace avx512 {
 
 // The widest walk that this machine runs.
 inline Walk best_walk() {
-#if HETCAL_DISPATCH
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-        return {avx512::kLanes, avx512::walk};
-    if (__builtin_cpu_supports("avx2")) return {avx2::kLanes, avx2::walk};
+#if defined(HETCAL_X86)
+    if (can_use(Vectors::avx512)) return {avx512::kLanes, avx512::walk};
+    if (can_use(Vectors::avx2)) return {avx2::kLanes, avx2::walk};
 #endif
 #if HETCAL_VECTORS
     return {baseline::kLanes, baseline::walk};
