@@ -260,6 +260,22 @@ def test_a_map_with_many_jumps_leaves_little_to_find():
         assert left < 0.5 * without
 
 
+def test_a_sharp_step_is_found_where_hinges_nearly_follow_it():
+    """A model that is always right and says 0.6: what hinges left was found behind p."""
+    for seed in range(5):
+        items, space = space_and_labels(lambda p: 1.0 * (p > 0.5), seed=seed, n=300)
+        assert (space.residual(items.onehot) ** 2).sum() > 1
+        assert (fit_global(items).residuals ** 2).sum() < 1e-9
+
+
+def test_single_events_make_no_step():
+    sizes = []
+    for seed in range(10):
+        items, space = space_and_labels(lambda p: 0.01 + 0.0 * p, seed=seed, n=400)
+        sizes.append(fit_global(items).space.size - space.size - 1)
+    assert np.mean(sizes) < 0.5
+
+
 def test_a_smooth_map_gets_hardly_any_jump():
     sizes = []
     for seed in range(8):

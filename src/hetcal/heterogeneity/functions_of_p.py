@@ -33,7 +33,10 @@ _LARGEST_LEVERAGE, _LARGEST_OF_GROUPS = 0.8, 0.5
 _SINGULAR = 1e-8  # of squared singular values
 _MOST_NEWTON = 250  # coefficients up to which Newton's method is the faster one
 _MANY_KNOTS = 64  # beyond these the cost grows, and leaves follow what jumps
-_LEAST_STEP = 4  # items that only a step tells apart
+# Items that only a step tells apart, and where it explains most of what is left near it: there no
+# single item can be the reason.
+_LEAST_STEP, _LEAST_SHARP_STEP = 4, 1
+_NEAR_A_STEP = 20  # items on each side
 _LEAST_LOG = np.log(1e-6)
 
 
@@ -346,11 +349,19 @@ def _steps(
         return np.cumsum(values[::-1])[::-1][first]
 
     per_unit = len(column) / n_units * (w @ w) / max(w.sum(), 1e-300)  # unequal weights: fewer
-    price = _price(2) * per_unit * np.maximum(variance[rows], variance.mean())[first]
+    expected, least = variance[rows][first], variance.mean()
     left = above(w) - sum(above(w * function) ** 2 for function in basis.T)
+    near = max(round(_NEAR_A_STEP * per_unit), 1)
+    n_near = _sums_around(w, first, near)
     found: list[float] = []
     while len(first) and len(found) < _most_jumps(n_units):
-        gain = above(w * r) ** 2 / np.maximum(left, 1e-12) * (left > _LEAST_STEP * per_unit)
+        gain = above(w * r) ** 2 / np.maximum(left, 1e-12)
+        unexplained = _sums_around(w * r**2, first, near) - gain
+        seen = left > per_unit * np.where(gain > unexplained, _LEAST_SHARP_STEP, _LEAST_STEP)
+        # Beside a jump the smooth fit expects more variance than there is.
+        spread = np.maximum(np.minimum(expected, unexplained / np.maximum(n_near, 1e-300)), least)
+        price = _price(2) * per_unit * spread
+        gain *= seen
         best = int((gain / price).argmax())
         if gain[best] <= price[best]:
             break
@@ -363,6 +374,12 @@ def _steps(
         left = left - above(w * step) ** 2
         r = r - step * (step @ (w * r))
     return (column[:, None] >= np.array(found)).astype(np.float64)
+
+
+def _sums_around(values: Vector, places: Rows, near: int) -> Vector:
+    """Return the sums of so many values on each side of places."""
+    sums = np.append(0.0, np.cumsum(values))
+    return sums[np.minimum(places + near, len(values))] - sums[np.maximum(places - near, 0)]
 
 
 def _leaves(coordinates: Matrix, residuals: Matrix, weight: Vector, n_units: int) -> Matrix:
