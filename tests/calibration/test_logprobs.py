@@ -28,6 +28,22 @@ def test_tokens_that_read_the_same_are_added_up():
     np.testing.assert_array_equal(P[0], P[1, ::-1])
 
 
+def test_an_option_is_known_in_every_spelling():
+    """Else the spelling that the model prefers is lost, and the answer turns round."""
+    tokens = {"Yes": np.log(0.6), "yes": np.log(0.1), "\nNO": np.log(0.1), "1": np.log(0.1)}
+    _, P, _ = from_logprobs(None, [tokens], classes=["no", "yes"])
+    np.testing.assert_allclose(P, [[1 / 8, 7 / 8]])
+    truths = [{"True": np.log(0.6), "1": np.log(0.1), "false": np.log(0.1), "0.0": np.log(0.2)}]
+    for classes in ([0, 1], [0.0, 1.0], [False, True], ["0", "1"]):
+        np.testing.assert_allclose(from_logprobs(None, truths, classes=classes)[1], [[0.3, 0.7]])
+
+
+def test_case_counts_where_two_options_differ_by_nothing_else():
+    tokens = {"a": np.log(0.4), " A": np.log(0.2), "b": np.log(0.2), "B": np.log(0.2)}
+    _, P, _ = from_logprobs(None, [tokens], classes=["A", "a", "B"])
+    np.testing.assert_allclose(P, [[0.2, 0.4, 0.4]])
+
+
 def test_an_option_that_is_not_listed_gets_its_bound():
     # 0.1 is left for both, and the least that is listed is 0.3.
     _, P, _ = from_logprobs(None, np.log([[0.6, 0.3, np.nan, np.nan]]), classes=list("ABCD"))

@@ -17,6 +17,8 @@ from hetcal._validation import (
     check_same_rows,
 )
 from hetcal._validation.containers import as_float_array, column_names
+from hetcal._validation.spelling import key_of_class
+from hetcal._validation.text import as_text
 
 # Rounding lets the logarithm of 1 come out above 0; anything larger is no log-probability.
 _ROUNDING = 1e-3
@@ -42,7 +44,8 @@ def from_logprobs(
         Natural logarithms. One column per option, in the order of ``classes`` (NaN where an option
         is not listed, ``-inf`` where it does not exist); a table whose columns are named after the
         options; or one dict per question, ``{"A": -0.1, " B": -2.5, "the": -4.0}``, as APIs list
-        the top tokens: spaces around a token do not count, and what reads the same is added up. A
+        the top tokens: spellings that differ in case, in spaces, or as 1, 1.0 and True do, are one
+        option (unless two options differ by nothing else), and what reads the same is added up. A
         value may be the list of the log-probabilities of the tokens that an option consists of.
     classes : array-like, optional
         The options. Needed for new questions. By default the columns of a table, else the labels
@@ -133,17 +136,32 @@ def _matrix(
 def _from_dicts(
     rows: Sequence[Mapping], order: NDArray, tokens: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    place = {str(label).strip(): k for k, label in enumerate(order.tolist())}
-    L = np.full((len(rows), len(place)), np.nan)
+    option_of = _Options(order)
+    L = np.full((len(rows), len(order)), np.nan)
     elsewhere = np.zeros(len(L))
     for i, row in enumerate(rows):
         for token, value in row.items():
-            k, value = place.get(str(token).strip()), _whole(value, tokens)
+            k, value = option_of[token], _whole(value, tokens)
             if k is None:
                 elsewhere[i] += np.exp(value)
             else:
                 L[i, k] = value if np.isnan(L[i, k]) else np.logaddexp(L[i, k], value)
     return L, elsewhere
+
+
+class _Options(dict[Any, int | None]):
+    """The place of the option that a token spells; None where it spells none."""
+
+    def __init__(self, order: NDArray) -> None:
+        labels = order.tolist()
+        keys = [key_of_class(label) for label in labels]
+        self._exact = {as_text(label).strip(): k for k, label in enumerate(labels)}
+        self._alike = {key: k for k, key in enumerate(keys) if keys.count(key) == 1}
+
+    def __missing__(self, token: Any) -> int | None:
+        place = self._exact.get(as_text(token).strip(), self._alike.get(key_of_class(token)))
+        self[token] = place
+        return place
 
 
 def _whole(value: Any, tokens: str) -> float:
