@@ -57,6 +57,22 @@ def test_an_option_that_is_not_listed_gets_its_bound():
     np.testing.assert_allclose(P, np.array([[0.3, 0.1, 0.05]]) / 0.45)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "most"),
+    [
+        ({"A": 0.5, "\n": 0.02, "The": 0.01}, 0.01 / 0.51),
+        ({"A": 0.9, "The": 0.001}, 0.001 / 0.901),
+        ({"A": 0.5, " A": 0.01}, 0.01 / 0.52),  # each of the spellings is listed by itself
+        ({"A": 0.5, "The": 0.01, "So": 0.0, "B": None}, 0.01 / 0.51),
+    ],
+)
+def test_no_unlisted_option_had_more_than_the_least_token_that_is_listed(tokens, most):
+    with np.errstate(divide="ignore"):
+        logs = {token: None if p is None else np.log(p) for token, p in tokens.items()}
+    _, P, _ = from_logprobs(None, [logs], classes=["A", "B"])
+    np.testing.assert_allclose(P, [[1 - most, most]])
+
+
 def test_an_option_that_does_not_exist_gets_nothing():
     with np.errstate(divide="ignore"):
         _, P, _ = from_logprobs(None, np.log([[0.6, 0.3, 0.0]]), classes=list("ABC"))

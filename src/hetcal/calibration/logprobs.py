@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from hetcal._typing import Matrix, Vector
 from hetcal._validation import (
     check_choice,
     check_columns_match_classes,
@@ -33,8 +34,9 @@ def from_logprobs(
     the sum over all options. What a model gave to anything that is no option is left out.
 
     An option that is not listed (top-k lists end somewhere) had no more than the least that is
-    listed, and all unlisted ones together no more than what the listed left over: it gets the
-    smaller of the two, the left-over divided evenly among the unlisted options.
+    listed, whether that is an option or not, and all unlisted ones together no more than what the
+    listed left over: it gets the smaller of the two, the left-over divided evenly among the
+    unlisted options.
 
     Parameters
     ----------
@@ -98,9 +100,9 @@ def from_logprobs(
     if y is not None:
         _refuse_unknown_options(y, order, named)
     labels = None if y is None else order[check_labels(y, order)[0]]
-    L, elsewhere = _matrix(logprobs, order, tokens, given)
-    _refuse(L, order, tokens)
-    return labels, _shares(_with_unlisted(L, elsewhere)), order
+    listed = _listed(logprobs, order, tokens, given)
+    _refuse(listed.options, order, tokens)
+    return labels, _shares(_with_unlisted(listed)), order
 
 
 def _refuse_unknown_options(y: Any, order: NDArray, named: list[str] | None) -> None:
@@ -119,10 +121,19 @@ def _refuse_unknown_options(y: Any, order: NDArray, named: list[str] | None) -> 
         )
 
 
-def _matrix(
-    logprobs: Any, order: NDArray, tokens: str, given: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return log-probabilities with one column per option, and of each row what others got."""
+class _Listed(NamedTuple):
+    """Log-probabilities with one column per option, and of each row what bounds unlisted ones.
+
+    ``elsewhere`` is the probability of what is no option, and ``least`` the smallest above 0 of all
+    that is listed, before spellings of one option are added up.
+    """
+
+    options: Matrix
+    elsewhere: Vector
+    least: Vector
+
+
+def _listed(logprobs: Any, order: NDArray, tokens: str, given: bool) -> _Listed:
     if isinstance(logprobs, list | tuple):
         if all(isinstance(row, Mapping) for row in logprobs):
             return _from_dicts(logprobs, order, tokens)
@@ -130,23 +141,26 @@ def _matrix(
     check_proba_names(logprobs, order, name="logprobs")
     L = np.atleast_2d(as_float_array(logprobs, "logprobs").T).T
     check_columns_match_classes(L.shape[1], order, name="logprobs", given=given)
-    return L, np.zeros(len(L))
+    least = np.min(np.exp(L), axis=1, initial=np.inf, where=np.isfinite(L))
+    return _Listed(L, np.zeros(len(L)), least)
 
 
-def _from_dicts(
-    rows: Sequence[Mapping], order: NDArray, tokens: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _from_dicts(rows: Sequence[Mapping], order: NDArray, tokens: str) -> _Listed:
     option_of = _Options(order)
     L = np.full((len(rows), len(order)), np.nan)
-    elsewhere = np.zeros(len(L))
+    elsewhere, least = np.zeros(len(L)), np.full(len(L), np.inf)
     for i, row in enumerate(rows):
-        for token, value in row.items():
-            k, value = option_of[token], _whole(value, tokens)
+        for token, given in row.items():
+            k, value = option_of[token], _whole(given, tokens)
+            if np.isnan(value):
+                continue
+            if np.isfinite(value):
+                least[i] = min(least[i], np.exp(value))
             if k is None:
                 elsewhere[i] += np.exp(value)
             else:
                 L[i, k] = value if np.isnan(L[i, k]) else np.logaddexp(L[i, k], value)
-    return L, elsewhere
+    return _Listed(L, elsewhere, least)
 
 
 class _Options(dict[Any, int | None]):
@@ -179,7 +193,7 @@ def _whole(value: Any, tokens: str) -> float:
     return float(values.sum() if tokens == "sum" else values.mean())
 
 
-def _refuse(L: NDArray[np.float64], order: NDArray, tokens: str) -> None:
+def _refuse(L: Matrix, order: NDArray, tokens: str) -> None:
     """Raise where these are no log-probabilities, or say nothing about a question."""
     bad = L > _ROUNDING
     if bad.any():
@@ -205,18 +219,19 @@ def _refuse(L: NDArray[np.float64], order: NDArray, tokens: str) -> None:
         )
 
 
-def _with_unlisted(L: NDArray[np.float64], elsewhere: NDArray[np.float64]) -> NDArray[np.float64]:
+def _with_unlisted(listed: _Listed) -> Matrix:
     """Return log-probabilities of which the unlisted ones have their bound."""
+    L = listed.options
     unlisted = np.isnan(L)
     if not unlisted.any():
         return L
     P = np.exp(np.where(unlisted, -np.inf, L))
-    left = np.maximum(1 - P.sum(axis=1) - elsewhere, 0) / np.maximum(unlisted.sum(axis=1), 1)
-    least = np.where(P > 0, P, np.inf).min(axis=1)
+    left = np.maximum(1 - P.sum(axis=1) - listed.elsewhere, 0)
+    left /= np.maximum(unlisted.sum(axis=1), 1)
     with np.errstate(divide="ignore"):
-        bound = np.log(np.minimum(left, least))
+        bound = np.log(np.minimum(left, listed.least))
     return np.where(unlisted, bound[:, None], L)
 
 
-def _shares(L: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shares(L: Matrix) -> Matrix:
     return np.exp(L - logsumexp(L, axis=1, keepdims=True))
