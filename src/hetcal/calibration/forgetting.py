@@ -62,7 +62,10 @@ class Forgetting:
         if times is None:
             expected = "a number of rows above 0 (a duration needs the times of the rows)"
         elif dates:
-            expected = "a duration with its unit, such as '30 days', since the times are dates"
+            expected = (
+                "a duration with its unit (days, hours, minutes or seconds; years and months are "
+                "not all of one length), such as '30 days', since the times are dates"
+            )
         else:
             expected = "a number above 0 in the unit of the times, since these are numbers"
         read = _as_seconds if dates else _as_number
