@@ -407,6 +407,9 @@ def test_copies_and_giveaways_get_a_word():
     assert any(alike in note for note in read(unused, drop="number").notes)
     table["item"] = np.arange(len(table)) % N
     assert not any("earlier one" in note for note in read(table, groups="item").notes)
+    rounded = loans().assign(p_no=lambda t: t["p_no"].round(1), p_yes=lambda t: 1 - t["p_no"])
+    few = read(rounded, features="region")  # so that equal rows are natural
+    assert not any("earlier one" in note for note in few.notes)
     table["repaid"] = (table["outcome"] == "no").astype(int)
     assert any("'repaid' tells the label" in note for note in read(table, drop="item").notes)
 
