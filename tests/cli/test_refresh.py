@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import make_loans
 
 import hetcal
+from hetcal.cli import _refresh
 from hetcal.data import CalibrationSet
 from hetcal.metrics.gains import Gain
 from hetcal.persistence import describe
@@ -172,6 +173,13 @@ def test_says_so_where_nothing_is_gained(call, folder, tables, tmp_path, capsys)
     shown = capsys.readouterr().out
     assert f"hetcal apply {out}" in shown
     assert "with --only-if-better nothing is written without a gain" in shown
+
+
+def test_a_gain_of_nothing_has_no_minus():
+    record = {"brier_model": 0.2, "brier_before": 0.2, "brier_after": 0.200_001}
+    record |= {"from": {"file": "m.hetcal"}, "gain_low": -0.000_01, "gain_high": 0.000_01}
+    said = _refresh._Shown(record, None, None, 0.0).scores()
+    assert said.endswith("gain +0.0000 (95 % interval +0.0000 to +0.0000)")
 
 
 def test_overwrites_only_where_it_is_told_to(call, folder, tables, tmp_path, capsys):
