@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 from hetcal._validation import (
+    PASS_LOGITS,
     check_columns_match_classes,
     check_groups,
     check_labels,
@@ -68,14 +69,17 @@ def test_rounded_rows_are_scaled_and_noise_is_left():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([[0.5, 0.5], [0.9, 0.47]], "Row 1 of y_proba sums to 1.37.*logits="),
+        ([[0.5, 0.5], [0.9, 0.47]], "Row 1 of y_proba sums to 1.37.*divide every row"),
+        ([[0.4, 0.4, 0.3]], "sums to 1.1.*Rounded probabilities.*by the sum of their row first"),
+        ([[0.5, 0.5], [0.4, 1.1]], r"sums to 1.5.*logits, turn them.*softmax\(..., axis=1\)"),
         ([[0.5, 0.5], [60, 40]], "Row 1 of y_proba sums to 100.*divide by 100"),
-        ([[-0.1, 1.1]], "Row 0 of y_proba holds -0.1; .* negative.*logits="),
-        ([[-3.0, 2.0]], "negative.*pass them as logits="),
+        ([[-0.1, 1.1]], "Row 0 of y_proba holds -0.1; .* negative.*logits"),
+        ([[-3.0, 2.0]], "negative.*logits, turn them into probabilities.*softmax"),
+        ([-3.0, 2.0], "negative.*logits, turn them into probabilities.*expit"),
         ([[np.nan, 1.0]], r"Row 0 of y_proba holds NaN \(1 such rows\).*Drop the rows"),
         ([[np.inf, 0.0]], "Row 0 of y_proba"),
         ([0.5, 1.5], "Row 1 of y_proba is 1.5; a single column.*percentages"),
-        ([0.5, 150.0], "Row 1 of y_proba is 150.*logits="),
+        ([0.5, 150.0], "Row 1 of y_proba is 150.*logits, turn them into.*expit"),
         ([["a", "b"]], "y_proba must hold numbers; got values such as 'a'.*Convert"),
         (np.zeros((0, 2)), "y_proba is empty.*at least one row"),
         (np.zeros((2, 0)), "one column per class"),
@@ -88,6 +92,17 @@ def test_rounded_rows_are_scaled_and_noise_is_left():
 def test_bad_probabilities(rows, message):
     with pytest.raises(ValueError, match=message):
         check_proba(rows)
+
+
+def test_a_metric_takes_no_logits_and_says_how_to_make_probabilities_of_them():
+    with pytest.raises(ValueError, match="If these are logits, turn them into probabilities"):
+        evaluate([0, 1], [[-3.0, 2.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize("rows", [[[-3.0, 2.0]], [[3.0, 2.0]], [-3.0], [150.0]])
+def test_who_takes_logits_says_so_of_what_may_be_some(rows):
+    with pytest.raises(ValueError, match="If these are logits, pass them as logits="):
+        check_proba(rows, if_logits=PASS_LOGITS)
 
 
 def test_sparse_probabilities():

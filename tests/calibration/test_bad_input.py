@@ -96,7 +96,7 @@ def _changed(P, row, values):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda P: _changed(P, 17, [0.9, 0.47]), "Row 17 of y_proba sums to 1.37.*logits="),
+        (lambda P: _changed(P, 17, [0.9, 0.47]), "Row 17 of y_proba sums to 1.37.*divide every"),
         (lambda P: _changed(P, 3, [-0.2, 1.2]), "Row 3 of y_proba holds -0.2.*negative.*logits="),
         (lambda P: _changed(P, 5, [np.nan, 0.5]), "Row 5 of y_proba holds NaN.*Drop the rows"),
         (lambda P: _changed(P, 5, [np.inf, 0.5]), "Row 5 of y_proba.*rows must be probability"),

@@ -28,6 +28,22 @@ def test_tokens_that_read_the_same_are_added_up():
     np.testing.assert_array_equal(P[0], P[1, ::-1])
 
 
+def test_an_option_is_known_in_every_spelling():
+    """Else the spelling that the model prefers is lost, and the answer turns round."""
+    tokens = {"Yes": np.log(0.6), "yes": np.log(0.1), "\nNO": np.log(0.1), "1": np.log(0.1)}
+    _, P, _ = from_logprobs(None, [tokens], classes=["no", "yes"])
+    np.testing.assert_allclose(P, [[1 / 8, 7 / 8]])
+    truths = [{"True": np.log(0.6), "1": np.log(0.1), "false": np.log(0.1), "0.0": np.log(0.2)}]
+    for classes in ([0, 1], [0.0, 1.0], [False, True], ["0", "1"]):
+        np.testing.assert_allclose(from_logprobs(None, truths, classes=classes)[1], [[0.3, 0.7]])
+
+
+def test_case_counts_where_two_options_differ_by_nothing_else():
+    tokens = {"a": np.log(0.4), " A": np.log(0.2), "b": np.log(0.2), "B": np.log(0.2)}
+    _, P, _ = from_logprobs(None, [tokens], classes=["A", "a", "B"])
+    np.testing.assert_allclose(P, [[0.2, 0.4, 0.4]])
+
+
 def test_an_option_that_is_not_listed_gets_its_bound():
     # 0.1 is left for both, and the least that is listed is 0.3.
     _, P, _ = from_logprobs(None, np.log([[0.6, 0.3, np.nan, np.nan]]), classes=list("ABCD"))
@@ -39,6 +55,22 @@ def test_an_option_that_is_not_listed_gets_its_bound():
     some = {"A": np.log(0.3), "B": np.log(0.1), "So": np.log(0.55)}
     _, P, _ = from_logprobs(None, [some], classes=list("ABC"))
     np.testing.assert_allclose(P, np.array([[0.3, 0.1, 0.05]]) / 0.45)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "most"),
+    [
+        ({"A": 0.5, "\n": 0.02, "The": 0.01}, 0.01 / 0.51),
+        ({"A": 0.9, "The": 0.001}, 0.001 / 0.901),
+        ({"A": 0.5, " A": 0.01}, 0.01 / 0.52),  # each of the spellings is listed by itself
+        ({"A": 0.5, "The": 0.01, "So": 0.0, "B": None}, 0.01 / 0.51),
+    ],
+)
+def test_no_unlisted_option_had_more_than_the_least_token_that_is_listed(tokens, most):
+    with np.errstate(divide="ignore"):
+        logs = {token: None if p is None else np.log(p) for token, p in tokens.items()}
+    _, P, _ = from_logprobs(None, [logs], classes=["A", "B"])
+    np.testing.assert_allclose(P, [[1 - most, most]])
 
 
 def test_an_option_that_does_not_exist_gets_nothing():

@@ -93,7 +93,7 @@ def test_logits_are_said_so():
     model = PrecomputedProba([0, 1], kind="logits").fit(X, ["a", "b"])
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(X[:, 0] - X[:, 1])))
     np.testing.assert_array_equal(model.read(X), X)
-    with pytest.raises(ValueError, match="If these are logits"):
+    with pytest.raises(ValueError, match="If these are logits, pass kind='logits'"):
         PrecomputedProba([0, 1]).fit(X, ["a", "b"])
 
 

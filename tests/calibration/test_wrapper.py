@@ -330,6 +330,23 @@ def test_text_documents():
     assert clf.predict(["good good", "bad bad"]).tolist() == ["up", "down"]
 
 
+@pytest.mark.parametrize("texts", [list, np.array, pd.Series])
+def test_texts_are_compared_by_features_as_the_error_says(texts):
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    documents = texts(["good film", "bad film", "good book", "bad book"] * 10)
+    labels = ["up", "down"] * 20
+    pipe = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(documents, labels)
+    clf = LocallyCalibratedClassifier(FrozenEstimator(pipe), "swc")
+    remedy = r"40 texts such as 'good film'. Pass features=FrozenEstimator\(make_pipeline\("
+    with pytest.raises(ValueError, match=remedy):
+        clf.fit(documents, labels)
+    features = FrozenEstimator(make_pipeline(TfidfVectorizer(), TruncatedSVD(2)).fit(documents))
+    clf.set_params(features=features).fit(documents, labels)
+    assert clf.predict_proba(documents).shape == (40, 2)
+
+
 def test_a_pipeline_that_makes_sparse_columns_is_followed_as_the_error_says(data):
     y = data[1]
     table = pd.DataFrame({"region": np.where(data[0][:, 0] > 0, "north", "south")})

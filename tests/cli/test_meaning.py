@@ -92,6 +92,16 @@ def test_a_changed_label_is_another_one_than_was_predicted(call, place, tmp_path
     assert changed[::5].any()
 
 
+def test_confidence_that_says_nothing_of_being_right_is_noted_so(call, place, tmp_path, capsys):
+    table = pd.read_csv(place / "three.csv")
+    table["sure"] = np.random.default_rng(0).uniform(size=len(table))
+    table.to_csv(tmp_path / "vague.csv", index=False)
+    roles = ("--label", "truth", *CONFIDENT, "--method", "temperature")
+    assert call("fit", tmp_path / "vague.csv", *roles, "-o", tmp_path / "m.hetcal") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "'sure' does not rank right before wrong answers better than chance (AUC 0." in said
+
+
 def test_with_three_classes_every_command_is_about_being_right(call, place, tmp_path, capsys):
     out, table = tmp_path / "m.hetcal", place / "three.csv"
     roles = ("--label", "truth", *CONFIDENT, "--groups", "set,question")

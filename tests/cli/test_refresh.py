@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import make_loans
 
 import hetcal
+from hetcal.cli import _refresh
 from hetcal.data import CalibrationSet
 from hetcal.metrics.gains import Gain
 from hetcal.persistence import describe
@@ -174,6 +175,13 @@ def test_says_so_where_nothing_is_gained(call, folder, tables, tmp_path, capsys)
     assert "with --only-if-better nothing is written without a gain" in shown
 
 
+def test_a_gain_of_nothing_has_no_minus():
+    record = {"brier_model": 0.2, "brier_before": 0.2, "brier_after": 0.200_001}
+    record |= {"from": {"file": "m.hetcal"}, "gain_low": -0.000_01, "gain_high": 0.000_01}
+    said = _refresh._Shown(record, None, None, 0.0).scores()
+    assert said.endswith("gain +0.0000 (95 % interval +0.0000 to +0.0000)")
+
+
 def test_overwrites_only_where_it_is_told_to(call, folder, tables, tmp_path, capsys):
     model = tmp_path / "model.hetcal"
     shutil.copy(folder / "swc.hetcal", model)
@@ -279,6 +287,7 @@ def test_a_window_of_one_class_is_told_in_the_words_of_the_table(call, folder, t
         ({4: "soon"}, "'opened' of --time expected a date in each row"),
         ({4: "12"}, "got '12' in row 5"),
         ({i: str(i) for i in range(120)} | {7: "2024-01-01"}, "a number in each row"),
+        (dict.fromkeys(range(120), "05/03/2024"), "do not show what is the day and what the month"),
     ],
 )
 def test_a_cell_that_is_no_time_is_named(call, folder, tables, tmp_path, capsys, cells, told):
@@ -288,6 +297,25 @@ def test_a_cell_that_is_no_time_is_named(call, folder, tables, tmp_path, capsys,
     words = ("--time", "opened", "--half-life", "30 days")
     assert call("refresh", folder / "swc.hetcal", tmp_path / "bad.csv", *words) == 2
     assert told in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("written", ["%d.%m.%Y", "%d/%m/%Y", "%d %b %Y", "%m-%d-%Y"])
+def test_dates_are_read_as_diagnose_reads_them(refreshed, tables, tmp_path, written):
+    words = ("--time", "opened", "--window", "59.5 days")
+    rows = pd.read_csv(tables / "same.csv")
+    rows["opened"] = pd.to_datetime(rows["opened"]).dt.strftime(written)
+    rows.to_csv(tmp_path / "same.csv", index=False)
+    assert refreshed(*words, table=tmp_path / "same.csv")["items"] == 60
+
+
+def test_what_is_the_month_is_read_off_all_rows_of_the_table(refreshed, tables, tmp_path):
+    """Also off those that nothing is learned from."""
+    rows = pd.read_csv(tables / "same.csv")
+    rows["opened"] = [f"04.{day:02d}.2024" for day in range(1, 13)] * 9 + ["04.20.2024"] * 12
+    rows.loc[108:, "outcome"] = None
+    rows.to_csv(tmp_path / "same.csv", index=False)
+    words = ("--time", "opened", "--window", "5.5 days")
+    assert refreshed(*words, table=tmp_path / "same.csv")["items"] == 9 * 6
 
 
 def test_times_of_a_parquet_table(refreshed, tables, tmp_path):

@@ -73,6 +73,7 @@ def test_columns_of_new_items_in_another_order_are_refused_by_both(data):
         ["5 Mar 2024", "16 Apr 2024", "1 Dec 2023", "6 Apr 2024"],
         [20240305, 20240416, 20231201, 20240406],
         ["2024-W10", "2024-W16", "2023-W48", "2024-W14"],
+        ["9", "11", "1", "10"],
     ],
 )
 def test_dates_are_read_alike_in_all_rows(dates):

@@ -111,6 +111,7 @@ def test_the_last_doubling_is_paired(curve):
     assert 0 < more.gain_se < 0.8 * unpaired
     assert more.n_items == 300
     assert "From 120 to 240 calibration items" in str(more)
+    assert " in Brier score. " in str(more)
     higher = curve.more_data_helps("swc", "accuracy")
     share = curve.frame().query("method == 'swc' and metric == 'accuracy'").set_index("size")
     assert higher.gain == pytest.approx(share.loc[240, "value"] - share.loc[120, "value"])

@@ -345,6 +345,11 @@ def test_ids_dates_and_text_are_left_out_with_a_word():
         "tags": "lists or records",
     }
     assert "customer_id (an id)" in labelled.notes[0]
+    remedy = "Name a column in --features to use it all the same"
+    assert labelled.notes[0].endswith(f"{remedy} (a date cannot be).")
+    used = list(loans().columns)
+    assert read(table[[*used, "note"]]).notes[0].endswith(f"{remedy}.")
+    assert read(table[[*used, "opened"]]).notes[0] == "Not used as features: opened (a date)."
     insisted = read(table, features="age,zip,counter")
     assert insisted.roles.features == {"age": "number", "zip": "text", "counter": "number"}
     with pytest.raises(InputError, match="'opened' is a date and cannot be a feature"):
@@ -402,6 +407,9 @@ def test_copies_and_giveaways_get_a_word():
     assert any(alike in note for note in read(unused, drop="number").notes)
     table["item"] = np.arange(len(table)) % N
     assert not any("earlier one" in note for note in read(table, groups="item").notes)
+    rounded = loans().assign(p_no=lambda t: t["p_no"].round(1), p_yes=lambda t: 1 - t["p_no"])
+    few = read(rounded, features="region")  # so that equal rows are natural
+    assert not any("earlier one" in note for note in few.notes)
     table["repaid"] = (table["outcome"] == "no").astype(int)
     assert any("'repaid' tells the label" in note for note in read(table, drop="item").notes)
 

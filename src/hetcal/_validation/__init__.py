@@ -10,6 +10,7 @@ from hetcal._validation.features import (
 from hetcal._validation.labels import check_labels, check_two_classes
 from hetcal._validation.options import check_choice
 from hetcal._validation.proba import (
+    PASS_LOGITS,
     check_columns_match_classes,
     check_logits,
     check_one_kind,
@@ -29,6 +30,7 @@ from hetcal._validation.rows import (
 )
 
 __all__ = [
+    "PASS_LOGITS",
     "FeatureEncoder",
     "check_choice",
     "check_columns_match_classes",

@@ -16,12 +16,20 @@ SUM_TOLERANCE = 1e-2 + 1e-12
 ROUNDING_NOISE = 1e-6
 # Maps square, multiply and divide logits: beyond this size the results would be no numbers.
 LARGEST_LOGIT = 1e100
+# Sums of probabilities that were rounded to one decimal are not further off than this.
+_ROUNDED_ROW = 0.2
+#: What callers that take logits too say of values that may be some.
+PASS_LOGITS = "pass them as logits= instead of y_proba="
 # Of fewer rows chance could make logits look like probabilities.
 _FEWEST_TO_TELL = 10
 
 
 def check_proba(
-    y_proba: Any, *, name: str = "y_proba", normalized: bool = True
+    y_proba: Any,
+    *,
+    name: str = "y_proba",
+    normalized: bool = True,
+    if_logits: str | None = None,
 ) -> NDArray[np.float64]:
     """Return probabilities as float64 of shape (n, K), K >= 2.
 
@@ -34,6 +42,9 @@ def check_proba(
         Probabilities from any container.
     normalized : bool, default=True
         With False the sum of a row is not checked (the paper's histogram is not normalised).
+    if_logits : str, optional
+        What to do with logits, where the caller takes them: :data:`PASS_LOGITS`. None: how to make
+        probabilities of them.
 
     Examples
     --------
@@ -51,7 +62,7 @@ def check_proba(
         row, column = np.argwhere(P < 0)[0]
         raise ValueError(
             f"Row {row} of {name} holds {P[row, column]:.4g}; probabilities cannot be negative. "
-            f"If these are logits, pass them as logits= instead of {name}=."
+            f"If these are logits, {if_logits or _made_probabilities(P.shape[1])}."
         )
     if P.shape[1] == 1:
         if (P > 1).any():
@@ -59,7 +70,7 @@ def check_proba(
             raise ValueError(
                 f"Row {row} of {name} is {P[row, 0]:.4g}; a single column must hold the "
                 "probability of the second class, in [0, 1]."
-                f"{_remedy(percent=1 < P[row, 0] <= 100)}"
+                f"{_remedy(if_logits or _made_probabilities(1), percent=1 < P[row, 0] <= 100)}"
             )
         return np.hstack([1 - P, P])
     if not normalized:
@@ -68,9 +79,14 @@ def check_proba(
     off = np.abs(total - 1)
     if (off > SUM_TOLERANCE).any():
         row = int(np.argmax(off > SUM_TOLERANCE))
+        if (P <= 1).all():
+            remedy = _remedy_of_sums(rounded=bool((off <= _ROUNDED_ROW + 1e-12).all()))
+        else:
+            otherwise = if_logits or _made_probabilities(P.shape[1])
+            remedy = _remedy(otherwise, percent=99 <= total[row] <= 101)
         raise ValueError(
             f"Row {row} of {name} sums to {total[row]:.4g}; rows must be probability vectors."
-            f"{_remedy(percent=99 <= total[row] <= 101, rounded=bool(off[row] <= 0.1))}"
+            f"{remedy}"
         )
     rounded = off > ROUNDING_NOISE
     if rounded.any():
@@ -276,9 +292,24 @@ def _refuse_missing(array: NDArray[np.float64], name: str) -> None:
         )
 
 
-def _remedy(*, percent: bool, rounded: bool = False) -> str:
-    if rounded:
-        return " If they are rounded, divide each row by its sum."
+def _remedy(if_logits: str, *, percent: bool) -> str:
+    """Return what to do with values above 1."""
     if percent:
         return " If these are percentages, divide by 100."
-    return " If these are logits, pass them as logits= (or through softmax) instead."
+    return f" If these are logits, {if_logits}."
+
+
+def _remedy_of_sums(*, rounded: bool) -> str:
+    """Return what to do where every value is in [0, 1], and rows do not sum to one."""
+    if rounded:
+        return " Rounded probabilities have to be divided by the sum of their row first."
+    return (
+        " Pass a column for every class; where each was predicted by itself, divide every row by "
+        "its sum first."
+    )
+
+
+def _made_probabilities(n_columns: int) -> str:
+    """Return how logits become probabilities."""
+    how = "scipy.special.expit" if n_columns == 1 else "scipy.special.softmax(..., axis=1)"
+    return f"turn them into probabilities first ({how})"

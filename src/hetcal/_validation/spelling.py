@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -41,3 +42,17 @@ def spelled_alike(text: str | None) -> str | None:
     value = infer_column([text])[0]
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     return as_text(value) if is_number else truth_folded(text)
+
+
+def key_of_class(label: Any) -> str:
+    """Return the same for all spellings of a class; a word for "missing" is a class here.
+
+    Examples
+    --------
+    >>> key_of_class("Yes ") == key_of_class("yes"), key_of_class(True) == key_of_class(1.0)
+    (True, True)
+    >>> key_of_class("NA")
+    'NA'
+    """
+    text = as_text(label)
+    return spelled_alike(text) or text.strip()

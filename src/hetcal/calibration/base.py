@@ -20,6 +20,7 @@ from hetcal._stored.fields import Field, labels, list_of, number, one_of, option
 from hetcal._threads import ThreadSafe
 from hetcal._typing import Matrix
 from hetcal._validation import (
+    PASS_LOGITS,
     check_columns_match_classes,
     check_logits,
     check_one_kind,
@@ -112,7 +113,7 @@ class BaseCalibrator(ThreadSafe, TablesAsColumns, BaseEstimator, ABC):
         check_same_rows(X=X, **{kind: output})
         check_proba_names(output, self.classes_, name=kind, fitted=self.output_names_)
         if kind == "y_proba":
-            P = check_proba(y_proba)
+            P = check_proba(y_proba, if_logits=PASS_LOGITS)
             check_columns_match_classes(P.shape[1], self.classes_, given=True)
             return Scores.from_proba(P, self.zero_floor_)
         L = check_logits(logits)

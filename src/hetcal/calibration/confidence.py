@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from hetcal._validation import check_labels, check_proba, check_same_rows
 from hetcal._validation.containers import as_float_array, as_vector
-from hetcal._validation.spelling import spelled_alike
-from hetcal._validation.text import as_text
+from hetcal._validation.spelling import key_of_class
 
 _Coded = tuple[NDArray[np.int64], NDArray]  # codes, and the names they index
 
@@ -115,7 +114,7 @@ def _order(labels: Any, answers: _Coded, classes: Any) -> NDArray | None:
         right_or_wrong = order.dtype.kind == "b" and answers[1].dtype.kind != "b"
         return None if right_or_wrong or order.shape[0] > 2 else order
     of_label, of_answer = (
-        {_spelling(n): n for n in names.tolist()[::-1]} for _, names in (labels, answers)
+        {key_of_class(n): n for n in names.tolist()[::-1]} for _, names in (labels, answers)
     )
     if not of_label.keys() & of_answer.keys():
         raise ValueError(
@@ -129,10 +128,10 @@ def _order(labels: Any, answers: _Coded, classes: Any) -> NDArray | None:
 def _places(coded: _Coded, order: NDArray, name: str) -> NDArray[np.int64]:
     """Return each row's class; spelling counts only where two classes differ by nothing else."""
     codes, names = coded
-    place = {_spelling(label): k for k, label in enumerate(order.tolist())}
+    place = {key_of_class(label): k for k, label in enumerate(order.tolist())}
     if len(place) < order.shape[0]:
         return check_labels(names, order, name=name)[0][codes]
-    found = np.array([place.get(_spelling(label), -1) for label in names.tolist()])
+    found = np.array([place.get(key_of_class(label), -1) for label in names.tolist()])
     if (found < 0).any():
         check_labels(names[found < 0], order, name=name)  # says which are unknown
     return found[codes]
@@ -140,10 +139,4 @@ def _places(coded: _Coded, order: NDArray, name: str) -> NDArray[np.int64]:
 
 def _spelled(coded: _Coded) -> NDArray:
     codes, names = coded
-    return np.array([_spelling(label) for label in names.tolist()])[codes]
-
-
-def _spelling(label: Any) -> str:
-    """Return the same for all spellings of a class; a word for "missing" is a class here."""
-    text = as_text(label)
-    return spelled_alike(text) or text
+    return np.array([key_of_class(label) for label in names.tolist()])[codes]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hetcal._typing import Rows, Vector
 from hetcal._validation.containers import as_vector
+from hetcal._validation.dates import are_dates, read_dates
 
 #: What is left of an item after 30 half-lives moves no prediction, but would fill files for ever.
 _NEGLIGIBLE = 2.0**-30
@@ -57,11 +58,14 @@ class Forgetting:
             When the new items were seen: dates ask for durations, and numbers, whose unit is not
             known, for numbers. None: rows are counted.
         """
-        dates = times is not None and are_dates(times)
+        dates = times is not None and are_dates(pd.Series(as_vector(times, "times")))
         if times is None:
             expected = "a number of rows above 0 (a duration needs the times of the rows)"
         elif dates:
-            expected = "a duration with its unit, such as '30 days', since the times are dates"
+            expected = (
+                "a duration with its unit (days, hours, minutes or seconds; years and months are "
+                "not all of one length), such as '30 days', since the times are dates"
+            )
         else:
             expected = "a number above 0 in the unit of the times, since these are numbers"
         read = _as_seconds if dates else _as_number
@@ -134,18 +138,8 @@ def as_numbers_or_seconds(times: Any) -> Vector:
     values = pd.Series(as_vector(times, "times"))
     if not are_dates(values):
         return np.asarray(pd.to_numeric(values, errors="coerce"), dtype=np.float64)
-    dates = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601")
-    since = dates - pd.Timestamp(0, tz="UTC")
+    since = read_dates(values, "times") - pd.Timestamp(0, tz="UTC")
     return np.asarray(since.dt.total_seconds(), dtype=np.float64)
-
-
-def are_dates(times: Any) -> bool:
-    """Return whether times are dates rather than numbers, or text of either."""
-    values = pd.Series(as_vector(times, "times"))
-    if pd.api.types.is_datetime64_any_dtype(values):
-        return True
-    numbers = pd.to_numeric(values, errors="coerce")
-    return bool((numbers.isna() & values.notna()).any())
 
 
 def _as_number(span: Any) -> float:

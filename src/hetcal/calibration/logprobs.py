@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from hetcal._typing import Matrix, Vector
 from hetcal._validation import (
     check_choice,
     check_columns_match_classes,
@@ -17,6 +18,8 @@ from hetcal._validation import (
     check_same_rows,
 )
 from hetcal._validation.containers import as_float_array, column_names
+from hetcal._validation.spelling import key_of_class
+from hetcal._validation.text import as_text
 
 # Rounding lets the logarithm of 1 come out above 0; anything larger is no log-probability.
 _ROUNDING = 1e-3
@@ -31,8 +34,9 @@ def from_logprobs(
     the sum over all options. What a model gave to anything that is no option is left out.
 
     An option that is not listed (top-k lists end somewhere) had no more than the least that is
-    listed, and all unlisted ones together no more than what the listed left over: it gets the
-    smaller of the two, the left-over divided evenly among the unlisted options.
+    listed, whether that is an option or not, and all unlisted ones together no more than what the
+    listed left over: it gets the smaller of the two, the left-over divided evenly among the
+    unlisted options.
 
     Parameters
     ----------
@@ -42,7 +46,8 @@ def from_logprobs(
         Natural logarithms. One column per option, in the order of ``classes`` (NaN where an option
         is not listed, ``-inf`` where it does not exist); a table whose columns are named after the
         options; or one dict per question, ``{"A": -0.1, " B": -2.5, "the": -4.0}``, as APIs list
-        the top tokens: spaces around a token do not count, and what reads the same is added up. A
+        the top tokens: spellings that differ in case, in spaces, or as 1, 1.0 and True do, are one
+        option (unless two options differ by nothing else), and what reads the same is added up. A
         value may be the list of the log-probabilities of the tokens that an option consists of.
     classes : array-like, optional
         The options. Needed for new questions. By default the columns of a table, else the labels
@@ -95,9 +100,9 @@ def from_logprobs(
     if y is not None:
         _refuse_unknown_options(y, order, named)
     labels = None if y is None else order[check_labels(y, order)[0]]
-    L, elsewhere = _matrix(logprobs, order, tokens, given)
-    _refuse(L, order, tokens)
-    return labels, _shares(_with_unlisted(L, elsewhere)), order
+    listed = _listed(logprobs, order, tokens, given)
+    _refuse(listed.options, order, tokens)
+    return labels, _shares(_with_unlisted(listed)), order
 
 
 def _refuse_unknown_options(y: Any, order: NDArray, named: list[str] | None) -> None:
@@ -116,10 +121,19 @@ def _refuse_unknown_options(y: Any, order: NDArray, named: list[str] | None) -> 
         )
 
 
-def _matrix(
-    logprobs: Any, order: NDArray, tokens: str, given: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return log-probabilities with one column per option, and of each row what others got."""
+class _Listed(NamedTuple):
+    """Log-probabilities with one column per option, and of each row what bounds unlisted ones.
+
+    ``elsewhere`` is the probability of what is no option, and ``least`` the smallest above 0 of all
+    that is listed, before spellings of one option are added up.
+    """
+
+    options: Matrix
+    elsewhere: Vector
+    least: Vector
+
+
+def _listed(logprobs: Any, order: NDArray, tokens: str, given: bool) -> _Listed:
     if isinstance(logprobs, list | tuple):
         if all(isinstance(row, Mapping) for row in logprobs):
             return _from_dicts(logprobs, order, tokens)
@@ -127,23 +141,41 @@ def _matrix(
     check_proba_names(logprobs, order, name="logprobs")
     L = np.atleast_2d(as_float_array(logprobs, "logprobs").T).T
     check_columns_match_classes(L.shape[1], order, name="logprobs", given=given)
-    return L, np.zeros(len(L))
+    least = np.min(np.exp(L), axis=1, initial=np.inf, where=np.isfinite(L))
+    return _Listed(L, np.zeros(len(L)), least)
 
 
-def _from_dicts(
-    rows: Sequence[Mapping], order: NDArray, tokens: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    place = {str(label).strip(): k for k, label in enumerate(order.tolist())}
-    L = np.full((len(rows), len(place)), np.nan)
-    elsewhere = np.zeros(len(L))
+def _from_dicts(rows: Sequence[Mapping], order: NDArray, tokens: str) -> _Listed:
+    option_of = _Options(order)
+    L = np.full((len(rows), len(order)), np.nan)
+    elsewhere, least = np.zeros(len(L)), np.full(len(L), np.inf)
     for i, row in enumerate(rows):
-        for token, value in row.items():
-            k, value = place.get(str(token).strip()), _whole(value, tokens)
+        for token, given in row.items():
+            k, value = option_of[token], _whole(given, tokens)
+            if np.isnan(value):
+                continue
+            if np.isfinite(value):
+                least[i] = min(least[i], np.exp(value))
             if k is None:
                 elsewhere[i] += np.exp(value)
             else:
                 L[i, k] = value if np.isnan(L[i, k]) else np.logaddexp(L[i, k], value)
-    return L, elsewhere
+    return _Listed(L, elsewhere, least)
+
+
+class _Options(dict[Any, int | None]):
+    """The place of the option that a token spells; None where it spells none."""
+
+    def __init__(self, order: NDArray) -> None:
+        labels = order.tolist()
+        keys = [key_of_class(label) for label in labels]
+        self._exact = {as_text(label).strip(): k for k, label in enumerate(labels)}
+        self._alike = {key: k for k, key in enumerate(keys) if keys.count(key) == 1}
+
+    def __missing__(self, token: Any) -> int | None:
+        place = self._exact.get(as_text(token).strip(), self._alike.get(key_of_class(token)))
+        self[token] = place
+        return place
 
 
 def _whole(value: Any, tokens: str) -> float:
@@ -161,7 +193,7 @@ def _whole(value: Any, tokens: str) -> float:
     return float(values.sum() if tokens == "sum" else values.mean())
 
 
-def _refuse(L: NDArray[np.float64], order: NDArray, tokens: str) -> None:
+def _refuse(L: Matrix, order: NDArray, tokens: str) -> None:
     """Raise where these are no log-probabilities, or say nothing about a question."""
     bad = L > _ROUNDING
     if bad.any():
@@ -187,18 +219,19 @@ def _refuse(L: NDArray[np.float64], order: NDArray, tokens: str) -> None:
         )
 
 
-def _with_unlisted(L: NDArray[np.float64], elsewhere: NDArray[np.float64]) -> NDArray[np.float64]:
+def _with_unlisted(listed: _Listed) -> Matrix:
     """Return log-probabilities of which the unlisted ones have their bound."""
+    L = listed.options
     unlisted = np.isnan(L)
     if not unlisted.any():
         return L
     P = np.exp(np.where(unlisted, -np.inf, L))
-    left = np.maximum(1 - P.sum(axis=1) - elsewhere, 0) / np.maximum(unlisted.sum(axis=1), 1)
-    least = np.where(P > 0, P, np.inf).min(axis=1)
+    left = np.maximum(1 - P.sum(axis=1) - listed.elsewhere, 0)
+    left /= np.maximum(unlisted.sum(axis=1), 1)
     with np.errstate(divide="ignore"):
-        bound = np.log(np.minimum(left, least))
+        bound = np.log(np.minimum(left, listed.least))
     return np.where(unlisted, bound[:, None], L)
 
 
-def _shares(L: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shares(L: Matrix) -> Matrix:
     return np.exp(L - logsumexp(L, axis=1, keepdims=True))

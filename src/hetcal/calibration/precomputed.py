@@ -213,7 +213,9 @@ class PrecomputedProba(ThreadSafe, ClassifierMixin, BaseEstimator):
     def _read_checked(self, X: Any) -> Matrix:
         values = as_array(_take_columns(X, self.columns_), "X")
         if self.kind == "proba":
-            scores = check_proba(values, name="the probability columns")
+            scores = check_proba(
+                values, name="the probability columns", if_logits="pass kind='logits'"
+            )
         else:
             scores = check_logits(values, name="the logit columns")
         return scores[:, ::-1] if self._flip else scores

@@ -66,6 +66,7 @@ from hetcal.calibration.registry import get_calibrator, preserving
 from hetcal.calibration.wrapper_checks import (
     as_input,
     refuse_regressor,
+    refuse_texts,
     refuse_unknown_labels,
     refuse_what_is_no_estimator,
     warn_of_refit,
@@ -412,6 +413,7 @@ class LocallyCalibratedClassifier(
         features = None
         if _uses_features(calibrator):
             features = self._fit_features(take_rows(X, rows), y[rows])
+            refuse_texts(features, calibrator)
         if "classes" in settings:  # the columns follow the model, also where y lacks a class
             calibrator.set_params(classes=self.classes_)
         output = {self.output_kind_: self.out_of_fold_output_}

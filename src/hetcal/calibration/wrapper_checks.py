@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hetcal._exceptions import RefitWarning, levels_to_caller
 from hetcal._validation.containers import as_frame, masked_as_missing
+from hetcal.calibration.base import BaseCalibrator
 
 
 def as_input(X: Any) -> Any:
@@ -75,6 +76,18 @@ def refuse_regressor(estimator: Any) -> None:
         raise TypeError(
             f"{type(estimator).__name__} is a regressor; LocallyCalibratedClassifier calibrates "
             "the probabilities of a classifier. Pass one."
+        )
+
+
+def refuse_texts(X: Any, calibrator: Any) -> None:
+    """Raise for texts that the calibrator, unlike the classifier, cannot make features of."""
+    texts = isinstance(X, np.ndarray) and X.ndim == 1 and X.size and isinstance(X[0], str)
+    if texts and isinstance(calibrator, BaseCalibrator):
+        raise ValueError(
+            "LocallyCalibratedClassifier: what items are compared by must be numbers, and X holds "
+            f"{len(X)} texts such as {X[0][:60]!r}. Pass features=FrozenEstimator(make_pipeline("
+            "TfidfVectorizer(), TruncatedSVD(50)).fit(training_texts)), or a calibrator that needs "
+            "no features, such as 'temperature'."
         )
 
 

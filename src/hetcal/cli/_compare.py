@@ -123,7 +123,7 @@ def _show(
             continue
         shown = [_figure(rows.loc[metric]) for metric in _METRICS]
         ends = "" if brier.isna()["low"] else f"{brier['low']:.3f} to {brier['high']:.3f}"
-        gap = "best" if brier["best"] else f"{brier['difference']:+.4f}"
+        gap = "best" if brier["best"] else f"{brier['difference']:+z.4f}"
         table.add_row(Text(name), shown[0], Text(ends, style="dim"), *shown[1:], gap)
     print_table(console, table)
     if quiet:

@@ -268,8 +268,8 @@ class _Fitted:
             return f"Brier score {before:.4f} before; too few items to measure it after"
         return (
             f"Brier score {before:.4f} before, {after:.4f} after, each item predicted without its "
-            f"label: gain {before - after:+.4f} (95 % interval {self.record['gain_low']:+.4f} to "
-            f"{self.record['gain_high']:+.4f})"
+            f"label: gain {before - after:+z.4f} (95 % interval {self.record['gain_low']:+z.4f} to "
+            f"{self.record['gain_high']:+z.4f})"
         )
 
     def _verdict(self) -> str | None:

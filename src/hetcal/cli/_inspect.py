@@ -139,7 +139,7 @@ def _refreshed(step: dict[str, Any], date: str) -> str:
     )
     if step["gain_low"] is None:
         return f"{text} (too few rows for an interval)"
-    return f"{text} (gain {step['gain_low']:+.4f} to {step['gain_high']:+.4f})"
+    return f"{text} (gain {step['gain_low']:+z.4f} to {step['gain_high']:+z.4f})"
 
 
 def _scores(record: dict[str, Any]) -> str:

@@ -299,14 +299,14 @@ class _Shown:
         return (
             f"Brier score of the new rows: {known} by {record['from']['file']}, "
             f"{record['brier_after']:.4f} refreshed, each row predicted without its label: "
-            f"gain {gain:+.4f} ({self._interval()})"
+            f"gain {gain:+z.4f} ({self._interval()})"
         )
 
     def _interval(self) -> str:
         low, high = self.record["gain_low"], self.record["gain_high"]
         if low is None:
             return "too few rows for an interval"
-        return f"95 % interval {low:+.4f} to {high:+.4f}"
+        return f"95 % interval {low:+z.4f} to {high:+z.4f}"
 
     def _better(self) -> bool:
         return self.record["gain_low"] is not None and self.record["gain_low"] > 0

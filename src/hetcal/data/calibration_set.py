@@ -13,6 +13,7 @@ from scipy import sparse
 
 from hetcal._typing import Matrix, Rows
 from hetcal._validation import (
+    PASS_LOGITS,
     FeatureEncoder,
     check_columns_match_classes,
     check_groups,
@@ -151,7 +152,10 @@ class CalibrationSet:
         if classes is None:
             check_two_classes(codes, order)
         # Copies, as of weights: calibrators keep them, and the caller may change what was passed.
-        output = np.array(check_proba(given) if kind == "y_proba" else check_logits(given))
+        if kind == "y_proba":
+            output = np.array(check_proba(given, if_logits=PASS_LOGITS))
+        else:
+            output = np.array(check_logits(given))
         check_columns_match_classes(output.shape[1], order, name=kind, given=classes is not None)
         names = check_proba_names(given, order, name=kind)
         weight = None if sample_weight is None else np.array(check_sample_weight(sample_weight, n))

@@ -174,7 +174,7 @@ class Comparison:
             ]
         brier = rows.xs("brier", level="metric").reindex(self.methods)
         shown["Brier above the best"] = [
-            "best" if best else "-" if np.isnan(difference) else f"{difference:+.4f} ± {error:.4f}"
+            "best" if best else "-" if np.isnan(difference) else f"{difference:+z.4f} ± {error:.4f}"
             for best, difference, error in zip(
                 brier["best"], brier["difference"], brier["difference_se"], strict=True
             )

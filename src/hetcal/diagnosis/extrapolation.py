@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetcal._typing import Matrix
-from hetcal.diagnosis.scoring import HIGHER_IS_BETTER
+from hetcal.diagnosis.scoring import HIGHER_IS_BETTER, METRIC_WORDS
 
 # Exponents of the law; losses of parametric maps fall like 1/n, of local ones more slowly.
 _EXPONENTS = np.arange(0.25, 1.51, 0.25)
@@ -55,7 +55,8 @@ class MoreData:
     def __str__(self) -> str:
         measured = (
             f"From {self.from_size} to {self.to_size} calibration items {self.method} gained "
-            f"{_figure(self.gain)} ± {_figure(self.gain_se)} in {self.metric}."
+            f"{_figure(self.gain)} ± {_figure(self.gain_se)} in "
+            f"{METRIC_WORDS[self.metric]}."
         )
         if np.isnan(self.expected_gain):
             return f"{measured} Too few sizes to say what more would bring."
@@ -150,4 +151,4 @@ def _next_doubling(
 
 
 def _figure(value: float) -> str:
-    return f"{round(value, 4) + 0.0:.4f}"  # never "-0.0000"
+    return f"{value:z.4f}"  # never "-0.0000"

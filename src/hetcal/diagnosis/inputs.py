@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +20,11 @@ from hetcal._validation import (
     warn_large_counts,
 )
 from hetcal._validation.containers import as_frame, as_vector, masked_as_missing, take_rows
+from hetcal._validation.dates import are_dates, read_dates
 from hetcal._validation.features import rows_and_columns
 from hetcal.data import CalibrationSet
 from hetcal.data.scores import Scores
 from hetcal.metrics.scores import check_cost_matrix
-
-_DAY_AND_MONTH = re.compile(r"^\s*(\d{1,2})[./-](\d{1,2})[./-](?:\d{4}|\d{2})\b")
-_WITH_POINTS, _MONTHS = re.compile(r"^\s*\d+\.\d+\."), 12
 
 
 def calibration_items(
@@ -242,12 +239,8 @@ def _moments(time: Any, n: int) -> Rows:
             f"diagnose: time is missing in row {int(values.isna().to_numpy().argmax())} (counted "
             "from 0). Fill it in, or leave such rows out."
         )
-    if not pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_datetime64_any_dtype(
-        values
-    ):
-        dates = pd.to_datetime(
-            values, errors="coerce", format="mixed", utc=True, dayfirst=_day_first(values)
-        )
+    if are_dates(values):
+        dates = read_dates(values, "diagnose: time")
         unknown = dates.isna()
         if 0 < unknown.mean() < 0.5:  # else it is text that sorts, such as 2024-W09
             place = int(unknown.to_numpy().argmax())
@@ -256,28 +249,9 @@ def _moments(time: Any, n: int) -> Rows:
                 "from 0). Correct it, or leave such rows out."
             )
         values = values.astype(str) if unknown.any() else dates
+    else:
+        values = pd.to_numeric(values)
     return values.rank(method="dense").to_numpy().astype(np.int64) - 1
-
-
-def _day_first(values: pd.Series) -> bool:
-    """Return whether 05.03.2024 is in March, as the whole column shows: pandas asks each cell.
-
-    Points stand between day, month and year wherever they are written.
-    """
-    texts = values.astype(str)
-    parts = texts.str.extract(_DAY_AND_MONTH).dropna()
-    if parts.empty:
-        return False
-    beyond = parts.astype(int).max() > _MONTHS
-    if beyond.nunique() == 2:
-        return bool(beyond[0])
-    shown = texts[parts.index]
-    if not beyond.any() and shown.str.contains(_WITH_POINTS).all():
-        return True
-    raise ValueError(
-        f"diagnose: time holds dates such as {shown.iloc[0]!r}, and its rows do not show what is "
-        "the day and what the month. Write them as 2024-03-05."
-    )
 
 
 def check_costs(costs: Any, items: CalibrationSet) -> Matrix | None:

@@ -382,7 +382,7 @@ def _corrected(advice: Advice) -> bool:
 
 
 def _interval(gain: Any) -> str:
-    return f"{gain.value:+.4f} (95 % interval {gain.low:+.4f} to {gain.high:+.4f})"
+    return f"{gain.value:+z.4f} (95 % interval {gain.low:+z.4f} to {gain.high:+z.4f})"
 
 
 def _p(value: float) -> str:

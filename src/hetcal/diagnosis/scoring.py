@@ -14,7 +14,14 @@ from hetcal.metrics.ece import ece_statistic
 from hetcal.metrics.gains import gain_and_error
 from hetcal.metrics.standard_errors import interval_of_mean, mean_and_error, within_one_se
 
-METRICS = ("brier", "log_loss", "ece", "accuracy")
+#: What metrics are called in sentences and on axes.
+METRIC_WORDS = {
+    "brier": "Brier score",
+    "log_loss": "log loss",
+    "ece": "calibration error",
+    "accuracy": "accuracy",
+}
+METRICS = tuple(METRIC_WORDS)
 HIGHER_IS_BETTER = frozenset({"accuracy"})
 
 

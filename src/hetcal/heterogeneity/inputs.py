@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from hetcal._typing import Matrix
 from hetcal._validation import (
+    PASS_LOGITS,
     check_columns_match_classes,
     check_logits,
     check_one_kind,
@@ -72,7 +73,10 @@ def check_items(
 def check_predictions(y_proba: Any, logits: Any, classes: NDArray) -> Matrix:
     """Return probabilities of new items, from whichever of the two was passed."""
     kind = check_one_kind(y_proba, logits, caller="HiddenHeterogeneity")
-    P = check_proba(y_proba) if kind == "y_proba" else softmax(check_logits(logits), axis=1)
+    if kind == "y_proba":
+        P = check_proba(y_proba, if_logits=PASS_LOGITS)
+    else:
+        P = softmax(check_logits(logits), axis=1)
     check_columns_match_classes(P.shape[1], classes, name=kind, given=True)
     return P
 

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from hetcal._validation import check_choice
+from hetcal.diagnosis.scoring import METRIC_WORDS
 from hetcal.plotting.style import INK, axes_to_draw_on, method_style, tidy
 
 _NAME = "LearningCurveDisplay"
-_METRICS = {"brier": "Brier score", "log_loss": "log loss", "accuracy": "accuracy"}
+_METRICS = {name: METRIC_WORDS[name] for name in ("brier", "log_loss", "accuracy")}
 _DODGE = 0.06  # of a doubling, between the error bars of two methods
 
 

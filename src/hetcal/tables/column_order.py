@@ -46,9 +46,12 @@ def check_order(labelled: LabelledTable, *, accept: bool) -> None:
 
 def _no_knowledge(labelled: LabelledTable, auc: float) -> str:
     columns = labelled.roles.output
+    ranked = f"the labels in {labelled.roles.label!r}"
+    if labelled.roles.being_right:
+        ranked = "right before wrong answers"
     return (
-        f"{listed(columns, 5)} {'do' if len(columns) > 1 else 'does'} not rank the labels in "
-        f"{labelled.roles.label!r} better than chance (AUC {auc:.2f}). Is it the right column?"
+        f"{listed(columns, 5)} {'do' if len(columns) > 1 else 'does'} not rank {ranked} better "
+        f"than chance (AUC {auc:.2f}). Is it the right column?"
     )
 
 

@@ -8,6 +8,7 @@ that names the remedy.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -455,16 +456,26 @@ def _groups(frame: nw.DataFrame, columns: list[str], rows: NDArray[np.int64]) ->
 
 
 def _note_copies(labelled: LabelledTable) -> None:
-    """Say how many rows repeat another: out-of-sample figures treat them as separate items."""
+    """Say how many rows repeat another: out-of-sample figures treat them as separate items.
+
+    As in the diagnosis, rows that are equal because features have few values say nothing.
+    """
     if labelled.groups is not None or labelled.X is None:
         return
     parts = pd.DataFrame(labelled.output, columns=[f"\0{j}" for j in range(len(labelled.classes))])
     parts["\0y"] = labelled.y
     parts = pd.concat([parts, labelled.X.reset_index(drop=True)], axis=1)
     copies = int(parts.duplicated().sum())
-    if copies:
+    if copies and _beyond_chance(labelled):
         labelled.notes.append(
             f"{copies:,} row{'s are' if copies > 1 else ' is'} like an earlier one in all used "
             "columns. If they are the same item, out-of-sample figures are too good: remove the "
             "copies, or name the item's column with --groups."
         )
+
+
+def _beyond_chance(labelled: LabelledTable) -> bool:
+    from hetcal.data.repeated_rows import repeated_rows  # which loads scikit-learn
+
+    # Weights do not matter here, and are looked at where they do.
+    return repeated_rows(replace(labelled, weight=None).items) is not None

@@ -17,7 +17,7 @@ from hetcal.tables.kinds import as_components, as_feature, kind_of, refuse_infin
 from hetcal.tables.selection import listed, named_exactly, select_columns
 
 _USABLE = ("number", "boolean", "text")
-_UNUSABLE = ("a date", "empty")
+_DATE, _EMPTY = "a date", "empty"
 _MOST_LEVELS = 100
 # A column with so few values that goes with the label without exception is suspicious.
 _FEW_VALUES = 20
@@ -119,9 +119,7 @@ def _notes(result: TableFeatures, columns: dict[str, pd.Series], y: NDArray) -> 
     if result.left_out:
         shown = [f"{name or '(no name)'} ({why})" for name, why in result.left_out.items()]
         more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
-        usable = any(why not in _UNUSABLE for why in result.left_out.values())
-        remedy = " Name a column in --features to use it all the same." if usable else ""
-        notes.append(f"Not used as features: {', '.join(shown[:8])}{more}.{remedy}")
+        notes.append(f"Not used as features: {', '.join(shown[:8])}{more}.{_remedy(result)}")
     commas = [name for name, why in result.left_out.items() if why == WITH_COMMAS]
     if commas:
         notes.append(
@@ -152,6 +150,15 @@ def _notes(result: TableFeatures, columns: dict[str, pd.Series], y: NDArray) -> 
     if not columns:
         notes.append("No feature is left; only global methods (temperature, platt, ...) can work.")
     return notes
+
+
+def _remedy(result: TableFeatures) -> str:
+    """Return how to use a column that was left out, where that is possible."""
+    reasons = set(result.left_out.values())
+    if reasons <= {_DATE, _EMPTY}:
+        return ""
+    but_dates = " (a date cannot be)" if _DATE in reasons else ""
+    return f" Name a column in --features to use it all the same{but_dates}."
 
 
 def _may_weigh(name: str, values: pd.Series) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hetcal._exceptions import InputError
 from hetcal._validation import check_sample_weight
+from hetcal._validation.dates import are_dates, read_dates
 from hetcal._validation.text import is_missing
 from hetcal.tables.groups import group_names, refuse_no_group
 from hetcal.tables.kinds import as_labels, as_table, as_weights, values_of
@@ -35,7 +36,7 @@ class LaterRows:
     output : ndarray of shape (n, K)
         Probabilities or logits.
     weight, groups, times, names : ndarray of shape (n,) or None
-        Times as they stand in the table; names of sub-populations as text.
+        Times as numbers as they stand in the table, or as dates; names of sub-populations as text.
     n_read : int
         Rows of the table.
     notes : list of str
@@ -141,7 +142,7 @@ def read_later(
     if time is not None:
         times = values_of(frame[time])
         known = np.array([not is_missing(value) for value in times.tolist()], dtype=bool)
-        _refuse_no_time(time, times, known, first_row)
+        times = _read_times(time, times, known, first_row)
         _note_absent(notes, known, "time")
         usable &= known
     if roles.weight is not None:
@@ -194,17 +195,21 @@ def _labels(roles: TableRoles, frame: Any) -> tuple[NDArray, NDArray[np.bool_]]:
     return found
 
 
-def _refuse_no_time(name: str, times: NDArray, known: NDArray[np.bool_], first_row: int) -> None:
-    """Raise at the first cell that is no time, or not of the kind that most others are."""
-    cells = pd.Series(times[known])
-    if pd.api.types.is_datetime64_any_dtype(cells):
-        return
+def _read_times(
+    name: str, times: NDArray, known: NDArray[np.bool_], first_row: int
+) -> NDArray[Any]:
+    """Return dates as such, and numbers as they are; a cell that is neither is an error."""
+    cells = pd.Series(times)[known]
+    if pd.api.types.is_datetime64_any_dtype(cells) or not are_dates(cells):
+        return times
     numbers = pd.to_numeric(cells, errors="coerce").notna()
-    if numbers.all():
-        return
-    dates = pd.to_datetime(cells[~numbers], errors="coerce", utc=True, format="ISO8601").notna()
-    dates = dates.reindex(cells.index, fill_value=False)
-    kind, wrong = ("number", ~numbers) if numbers.sum() > dates.sum() else ("date", ~dates)
+    try:
+        dates = read_dates(cells[~numbers], f"The column {name!r} of --time")
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    dates = dates.reindex(pd.RangeIndex(len(times)))
+    found = dates.notna()[known]
+    kind, wrong = ("number", ~numbers) if numbers.sum() > found.sum() else ("date", ~found)
     if wrong.any():
         row = int(np.flatnonzero(known)[wrong.argmax()])
         raise InputError(
@@ -212,6 +217,7 @@ def _refuse_no_time(name: str, times: NDArray, known: NDArray[np.bool_], first_r
             f"2026-01-31; got {str(times[row])!r} in row {first_row + row:,} (counted from 1). "
             "Correct it, or leave the cell empty and the row is left out."
         )
+    return np.asarray(dates.dt.tz_localize(None))
 
 
 def _check_present(names: list[str], wanted: Any) -> None:
