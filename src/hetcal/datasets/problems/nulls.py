@@ -247,6 +247,22 @@ def calibrated_eight(rng, n):
     return Draft(X, P, P)
 
 
+@null("develop")
+def always_right(rng, n):
+    """One feature is p, rarely near 0 or 1; the likelier class is always the true one."""
+    X = rng.normal(size=(n, 5))
+    p = expit(X[:, 0])
+    return Draft(X, two(p), two(1.0 * (p > 0.5)))
+
+
+@null("develop")
+def island_in_p(rng, n):
+    """One feature is p; nearly all items with p between 0.4 and 0.6 are ones, hardly any other."""
+    X = rng.normal(size=(n, 5))
+    p = expit(X[:, 0])
+    return Draft(X, two(p), two(np.where(abs(p - 0.5) < 0.1, 0.99, 0.01)))
+
+
 # ---- two classes: half that confirms ----
 
 
