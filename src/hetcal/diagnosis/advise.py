@@ -41,6 +41,7 @@ from hetcal.diagnosis.verdicts import (
     decide,
     too_little_to_start,
 )
+from hetcal.heterogeneity.limits import n_groups
 from hetcal.metrics.scores import brier_losses
 
 # What the classifier adds to the features, as a share of what retraining brings.
@@ -75,6 +76,8 @@ class Advice:
         What may make the calibration items misleading; each has a ``code`` and a ``text``.
     n_items : int
         Calibration items (those with a positive weight).
+    n_groups : int
+        Groups among them; 0 without ``groups``.
     share : float
         The smallest gain that matters, as a share of the Brier score.
     worthwhile : float
@@ -96,6 +99,7 @@ class Advice:
     share: float
     worthwhile: float
     worthwhile_locally: float = float("nan")
+    n_groups: int = 0
     expected_gain: Gain | None = None
     retraining_call: str | None = field(repr=False, default=None)
     evidence: Measurements | None = field(repr=False, default=None)
@@ -306,7 +310,7 @@ def judged(
             action,
             certainty.state,
             retraining_wins=retraining_wins,
-            more_would_help=void or certainty.items_to_settle is not None,
+            more_would_help=void or certainty.more_would_help,
         ),
         recommended=action,
         call=recommended_call(action, items, **options),
@@ -316,6 +320,7 @@ def judged(
         share=worthwhile,
         worthwhile=matters,
         worthwhile_locally=matters_locally,
+        n_groups=n_groups(items),
         expected_gain=_expected_gain(action, evidence),
         retraining_call=recommended_call(evidence.best_retrained, items, **options)
         if retraining_wins
@@ -356,6 +361,7 @@ def _warnings(
         checks.check_training_rows(items, evidence.best_map_brier, evidence.retrained),
         checks.check_telling_feature(items),
         checks.check_groups_balance(items),
+        checks.check_few_groups(items),
         checks.check_errors(items),
         None if shift is None else checks.check_class_balance(shift, items),
     ]
@@ -386,4 +392,5 @@ def _nothing_to_say(
         n_items=items.n_items,
         share=worthwhile,
         worthwhile=worthwhile * brier,
+        n_groups=n_groups(items),
     )

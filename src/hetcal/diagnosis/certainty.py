@@ -13,6 +13,7 @@ from hetcal.diagnosis.splits import nested_parts
 from hetcal.diagnosis.verdicts import LEVEL, State, state_of
 from hetcal.heterogeneity.detectable import detectable_size
 from hetcal.heterogeneity.feature_columns import FeatureColumns
+from hetcal.heterogeneity.limits import groups_for, least_p
 
 _SIMULATED_ITEMS = 2000  # what can be found falls like 1/n, so that more need no simulation
 
@@ -38,7 +39,10 @@ class Certainty:
     items_to_settle : int or None
         About how many items would settle what is open, at most a million; None where nothing is
         open, where a warning must be settled first, or where no number would: the features show
-        nothing that the probabilities do not.
+        nothing that the probabilities do not, or only other groups would help.
+    groups_to_settle : int or None
+        The least number of groups of which so much can be told, where there are fewer: more rows of
+        the same groups would not help.
     for_second_class : bool
         Whether so many are asked for only so that 50 of the second most frequent class are among
         them.
@@ -49,11 +53,19 @@ class Certainty:
     detectable: float = float("nan")
     detectable_share: float = float("nan")
     items_to_settle: int | None = None
+    groups_to_settle: int | None = None
     for_second_class: bool = False
+
+    @property
+    def more_would_help(self) -> bool:
+        """Whether more items, or items of more groups, could settle what is open."""
+        return self.items_to_settle is not None or self.groups_to_settle is not None
 
 
 def simulated_detectable(items: CalibrationSet, random_state: int) -> float:
     """Return the size that these items would have shown with 80 % probability."""
+    if _are_too_few_groups(items):
+        return np.inf
     n = items.n_items
     part = items
     if n > _SIMULATED_ITEMS:
@@ -63,7 +75,12 @@ def simulated_detectable(items: CalibrationSet, random_state: int) -> float:
     return size * part.n_items / n
 
 
-def _more_would_help(items: CalibrationSet) -> bool:
+def _are_too_few_groups(items: CalibrationSet) -> bool:
+    """Return whether no p-value of so few groups can be as small as is asked for."""
+    return least_p(items) > LEVEL
+
+
+def _features_could_show_more(items: CalibrationSet) -> bool:
     return FeatureColumns.read(items.X).could_show_more_than(items.proba)
 
 
@@ -76,14 +93,17 @@ def certainty_of(
     void: bool,
 ) -> Certainty:
     """Return what is known; where a warning voids everything, that is nothing."""
-    state, wanted = State.OPEN, None
+    state, wanted, groups = State.OPEN, None, None
     size = min(detectable, evidence.reference_brier)  # nothing can be larger
     if not void:
         state = state_of(evidence.local_p_value, evidence.local_gain, size, matters)
-    if state is State.OPEN and not void and _more_would_help(items):
-        # What was found, less its error, if that is more than what must be seen anyway.
-        target = max(matters, evidence.hh_local - evidence.hh_standard_error)
-        wanted = items_to_settle(items, size, target)
+    if state is State.OPEN and not void and _features_could_show_more(items):
+        if _are_too_few_groups(items):
+            groups = groups_for(LEVEL)
+        else:
+            # What was found, less its error, if that is more than what must be seen anyway.
+            target = max(matters, evidence.hh_local - evidence.hh_standard_error)
+            wanted = items_to_settle(items, size, target)
     share = detectable / max(evidence.reference_brier, np.finfo(float).tiny)
     rare = wanted is not None and is_for_second_class(items, wanted)
-    return Certainty(state, evidence.local_p_value, detectable, share, wanted, rare)
+    return Certainty(state, evidence.local_p_value, detectable, share, wanted, groups, rare)

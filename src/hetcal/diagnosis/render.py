@@ -20,6 +20,7 @@ from hetcal.diagnosis.verdicts import (
     SURE_ERRORS,
     State,
 )
+from hetcal.heterogeneity.limits import least_p_of
 
 if TYPE_CHECKING:
     from hetcal.diagnosis.advise import Advice
@@ -112,10 +113,12 @@ def as_dict(advice: Advice) -> dict[str, Any]:
             "detectable": _plain(sure.detectable),
             "detectable_share": _plain(sure.detectable_share),
             "items_to_settle": sure.items_to_settle,
+            "groups_to_settle": sure.groups_to_settle,
         },
         "reasons": reasons(advice),
         "warnings": [{"code": w.code, "text": w.text} for w in advice.warnings],
         "n_items": advice.n_items,
+        "n_groups": advice.n_groups,
         "share": advice.share,
         "worthwhile": advice.worthwhile,
         "worthwhile_locally": _plain(advice.worthwhile_locally),
@@ -198,9 +201,20 @@ def how_sure(advice: Advice) -> str:
             f"{_share(sure.detectable_share)} of the Brier score, a step or trend in one column or "
             f"a corner of two, would have been found with 80 % probability. {_FINER}"
         )
-    if sure.items_to_settle is None:
+    if not sure.more_would_help:
         return f"{_found(advice)} (p {_p(sure.p_value)}), but hardly anything could be: {_BLIND}"
+    if sure.items_to_settle is None:
+        return _too_few_groups(advice)
     return f"{_open(advice, e)} {_more_items(advice)}"
+
+
+def _too_few_groups(advice: Advice) -> str:
+    G = advice.n_groups
+    return (
+        f"{G} groups are too few to tell, however many rows they have: no p-value of theirs can be "
+        f"below {least_p_of(G):.2g}, and {LEVEL:g} is asked for. Collect items of other groups (at "
+        f"least {advice.certainty.groups_to_settle} groups in all)."
+    )
 
 
 def _real(advice: Advice, e: Measurements) -> str:
