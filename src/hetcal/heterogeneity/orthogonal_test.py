@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from hetcal._blas import with_one_blas_thread
-from hetcal._exceptions import levels_to_caller
+from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._typing import Rows
 from hetcal._validation.by_name import output_by_name
 from hetcal._validation.containers import take_rows
@@ -118,9 +118,14 @@ def heterogeneity_test_set(
     analysis = analyse(
         calibration, by=by, learners=learners, alpha=alpha, random_state=random_state
     )
-    for note in analysis.test.notes:
-        warnings.warn(f"heterogeneity_test: {note}", stacklevel=levels_to_caller())
+    warn_of(analysis.test, "heterogeneity_test")
     return analysis.test
+
+
+def warn_of(test: HeterogeneityTest, caller: str) -> None:
+    """Warn of everything that limits the answer, at the line that asked."""
+    for note in test.notes:
+        warnings.warn(f"{caller}: {note}", HetcalWarning, stacklevel=levels_to_caller())
 
 
 @with_one_blas_thread(items=0)
