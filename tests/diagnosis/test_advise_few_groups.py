@@ -10,6 +10,7 @@ from hetcal.data import CalibrationSet
 from hetcal.diagnosis import COLLECT_MORE
 from hetcal.diagnosis.certainty import simulated_detectable
 from hetcal.diagnosis.checks import check_few_groups
+from hetcal.diagnosis.sample_size import groups_for_items
 from hetcal.diagnosis.verdicts import LEVEL
 from hetcal.heterogeneity.limits import groups_for, least_p_of
 
@@ -80,3 +81,46 @@ def test_the_least_number_of_groups_is_that_of_the_level():
 @pytest.mark.parametrize(("n_groups", "warns"), [(None, False), (3, True), (9, True), (10, False)])
 def test_who_is_warned(n_groups, warns):
     assert (check_few_groups(in_groups(n_groups)) is not None) is warns
+
+
+def of_many_groups(rows_per_group=10):
+    """Return advice on groups that are enough, but leave it open."""
+    X, y, P = drawn()
+    groups = np.arange(N) // rows_per_group
+    hybrid = hetcal.HybridCalibrator("kernel", n_estimators=10)
+    hybrid.fit(X, y, y_proba=P, groups=groups)
+    return hetcal.advise(X, y, y_proba=P, groups=groups, hybrid=hybrid, n_jobs=1)
+
+
+def test_with_groups_it_is_groups_that_are_asked_for():
+    advice = of_many_groups()
+    sure = advice.certainty
+    assert (sure.state, advice.n_groups) == ("open", N // 10)
+    assert sure.groups_to_settle == pytest.approx(sure.items_to_settle / 10, rel=0.02)
+    more = sure.groups_to_settle - advice.n_groups
+    words = f"About {more:,} more groups like these would settle it ({sure.items_to_settle:,} rows"
+    assert words in said(advice)
+    assert words in advice.to_dict()["certainty"]["meaning"]
+    assert f"in {N:,} items of {advice.n_groups} groups" in said(advice)
+    assert advice.to_dict()["certainty"]["groups_to_settle"] == sure.groups_to_settle
+
+
+@pytest.mark.parametrize(("groups", "wanted"), [(None, None), (15, 3000 // 2), (3, 300)])
+def test_the_groups_have_the_rows_that_are_asked_for(groups, wanted):
+    numbers = None if groups is None else np.arange(30) % groups
+    items = CalibrationSet.check(
+        np.arange(30)[:, None],
+        np.arange(30) % 2,
+        y_proba=np.full(30, 0.5),
+        groups=numbers,
+        caller="test",
+    )
+    assert groups_for_items(items, 3000) == wanted
+    assert groups_for_items(items, 40) in (None, 20, 7)
+
+
+def test_too_few_rows_to_start_ask_for_groups_too():
+    X, y, P = drawn()
+    advice = hetcal.advise(X[:30], y[:30], y_proba=P[:30], groups=np.arange(30) // 2)
+    assert advice.certainty.groups_to_settle > 15
+    assert f"About {advice.certainty.groups_to_settle - 15:,} more groups" in said(advice)

@@ -28,7 +28,7 @@ from hetcal.diagnosis.inputs import (
 from hetcal.diagnosis.measurements import N_STEPS, Gain, Measurements, measure
 from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
 from hetcal.diagnosis.reuse import check_given_hybrid
-from hetcal.diagnosis.sample_size import is_for_second_class, items_to_start
+from hetcal.diagnosis.sample_size import groups_for_items, is_for_second_class, items_to_start
 from hetcal.diagnosis.snippet import recommended_call
 from hetcal.diagnosis.steps import Progress, Steps
 from hetcal.diagnosis.verdicts import (
@@ -386,7 +386,10 @@ def _nothing_to_say(
         recommended=AS_IT_IS,
         call=recommended_call(AS_IT_IS, items, shift=None, classes_given=classes_given),
         certainty=Certainty(
-            State.OPEN, items_to_settle=wanted, for_second_class=is_for_second_class(items, wanted)
+            State.OPEN,
+            items_to_settle=wanted,
+            groups_to_settle=groups_for_items(items, wanted),
+            for_second_class=is_for_second_class(items, wanted),
         ),
         warnings=(few,) if unseen is None else (few, unseen),
         n_items=items.n_items,

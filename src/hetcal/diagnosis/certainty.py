@@ -8,7 +8,7 @@ import numpy as np
 
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis.measurements import Measurements
-from hetcal.diagnosis.sample_size import is_for_second_class, items_to_settle
+from hetcal.diagnosis.sample_size import groups_for_items, is_for_second_class, items_to_settle
 from hetcal.diagnosis.splits import nested_parts
 from hetcal.diagnosis.verdicts import LEVEL, State, state_of
 from hetcal.heterogeneity.detectable import detectable_size
@@ -37,12 +37,14 @@ class Certainty:
     detectable_share : float
         The same as a share of the Brier score that the better of a global map and none leaves.
     items_to_settle : int or None
-        About how many items would settle what is open, at most a million; None where nothing is
+        About how many items (rows) in all would settle what is open, at most a million; with
+        ``groups`` these must be of so many groups as the next says. None where nothing is
         open, where a warning must be settled first, or where no number would: the features show
         nothing that the probabilities do not, or only other groups would help.
     groups_to_settle : int or None
-        The least number of groups of which so much can be told, where there are fewer: more rows of
-        the same groups would not help.
+        With ``groups``: how many groups that is in all, if more are like these. Where there are
+        fewer than can tell anything, the least number of those that can; ``items_to_settle`` is
+        then None, since more rows of the same groups would not help.
     for_second_class : bool
         Whether so many are asked for only so that 50 of the second most frequent class are among
         them.
@@ -104,6 +106,7 @@ def certainty_of(
             # What was found, less its error, if that is more than what must be seen anyway.
             target = max(matters, evidence.hh_local - evidence.hh_standard_error)
             wanted = items_to_settle(items, size, target)
+            groups = groups_for_items(items, wanted)
     share = detectable / max(evidence.reference_brier, np.finfo(float).tiny)
     rare = wanted is not None and is_for_second_class(items, wanted)
     return Certainty(state, evidence.local_p_value, detectable, share, wanted, groups, rare)

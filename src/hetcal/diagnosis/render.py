@@ -242,11 +242,15 @@ def _open(advice: Advice, e: Measurements) -> str:
         )
     found = _found(advice)
     if not np.isfinite(sure.detectable):
-        return f"{found} ({tested}), but in {advice.n_items:,} items hardly anything could be."
+        return f"{found} ({tested}), but in {_all_items(advice)} hardly anything could be."
     return (
-        f"{found} ({tested}), but in {advice.n_items:,} items a difference is found with 80 % "
+        f"{found} ({tested}), but in {_all_items(advice)} a difference is found with 80 % "
         f"probability only if it is worth {_share(sure.detectable_share)} of the Brier score."
     )
+
+
+def _all_items(advice: Advice) -> str:
+    return f"{advice.n_items:,} items" + (f" of {advice.n_groups:,} groups" * (advice.n_groups > 0))
 
 
 def _found(advice: Advice) -> str:
@@ -255,12 +259,18 @@ def _found(advice: Advice) -> str:
 
 
 def _more_items(advice: Advice) -> str:
-    wanted = advice.certainty.items_to_settle or 0
+    sure = advice.certainty
+    wanted, groups = sure.items_to_settle or 0, sure.groups_to_settle
     or_more = " or more" if wanted >= MOST_ITEMS else ""
+    asked, settled = f"{wanted:,} items{or_more}", "would settle it"
+    if groups is not None:
+        more = groups - advice.n_groups
+        asked = f"{more:,} more group{'' if more == 1 else 's'}{or_more} like these"
+        settled += f" ({wanted:,} rows{or_more} in all)"
     rare = ""
-    if advice.certainty.for_second_class:
+    if sure.for_second_class:
         rare = f": {WANTED_OF_SECOND_CLASS} of the second most frequent class are among so many"
-    return f"About {wanted:,} items{or_more} would settle it{rare}."
+    return f"About {asked} {settled}{rare}."
 
 
 # -- the numbers -----------------------------------------------------------------------------------
