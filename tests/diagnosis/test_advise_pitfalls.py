@@ -344,3 +344,20 @@ def test_levels_of_few_rows_tell_nothing():
     X = pd.DataFrame({"shop": pd.Categorical([f"shop {k}" for k in range(100)])})
     items = CalibrationSet.check(X, y, y_proba=np.full(100, 0.5), caller="test")
     assert check_telling_feature(items) is None
+
+
+def test_where_nothing_is_left_of_the_brier_score_no_share_of_it_is_named(two):
+    e = two[1].evidence
+    nothing = dict.fromkeys(["global_gain", "local_gain", "hybrid_gain"], Gain(0.0, 0.0, 0.0))
+    nothing |= {"retraining_gain": Gain(-0.1, -0.2, -0.05)}
+    for left in (0.0, 1e-300):
+        advice = judge(two, brier=left, reference_brier=left, local_p_value=0.9, **nothing)
+        sure = advice.certainty
+        assert (sure.state, advice.to_dict()["certainty"]["detectable_share"]) == (
+            "not found",
+            None,
+        )
+        assert f"nor is there room for it: a Brier score of {left:.2g} is left" in said(advice)
+        assert "A difference worth" not in said(advice)
+    assert e.reference_brier > 0.01
+    assert judge(two).certainty.detectable_share > 0

@@ -10,7 +10,7 @@ from hetcal.data import CalibrationSet
 from hetcal.diagnosis.measurements import Measurements
 from hetcal.diagnosis.sample_size import groups_for_items, is_for_second_class, items_to_settle
 from hetcal.diagnosis.splits import nested_parts
-from hetcal.diagnosis.verdicts import LEVEL, State, state_of
+from hetcal.diagnosis.verdicts import LEAST_GAIN, LEVEL, State, state_of
 from hetcal.heterogeneity.detectable import detectable_size
 from hetcal.heterogeneity.feature_columns import FeatureColumns
 from hetcal.heterogeneity.limits import groups_for, least_p
@@ -35,7 +35,8 @@ class Certainty:
         on their own features and probabilities, for a step or trend in one column or a corner of
         two. Infinite where not even the largest would have been; NaN where nothing was simulated.
     detectable_share : float
-        The same as a share of the Brier score that the better of a global map and none leaves.
+        The same as a share of the Brier score that the better of a global map and none leaves; NaN
+        where that is next to nothing.
     items_to_settle : int or None
         About how many items (rows) in all would settle what is open, at most a million; with
         ``groups`` these must be of so many groups as the next says. None where nothing is
@@ -107,6 +108,7 @@ def certainty_of(
             target = max(matters, evidence.hh_local - evidence.hh_standard_error)
             wanted = items_to_settle(items, size, target)
             groups = groups_for_items(items, wanted)
-    share = detectable / max(evidence.reference_brier, np.finfo(float).tiny)
+    some_left = evidence.reference_brier > LEAST_GAIN  # else there is nothing to take a share of
+    share = detectable / evidence.reference_brier if some_left else float("nan")
     rare = wanted is not None and is_for_second_class(items, wanted)
     return Certainty(state, evidence.local_p_value, detectable, share, wanted, groups, rare)

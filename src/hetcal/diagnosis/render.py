@@ -196,16 +196,26 @@ def how_sure(advice: Advice) -> str:
     if sure.state is State.REAL:
         return _real(advice, e)
     if sure.state is State.NOT_FOUND:
-        return (
-            f"Nothing hidden was found (p {_p(sure.p_value)}). A difference worth "
-            f"{_share(sure.detectable_share)} of the Brier score, a step or trend in one column or "
-            f"a corner of two, would have been found with 80 % probability. {_FINER}"
-        )
+        return _not_found(advice, e)
     if not sure.more_would_help:
         return f"{_found(advice)} (p {_p(sure.p_value)}), but hardly anything could be: {_BLIND}"
     if sure.items_to_settle is None:
         return _too_few_groups(advice)
     return f"{_open(advice, e)} {_more_items(advice)}"
+
+
+def _not_found(advice: Advice, e: Measurements) -> str:
+    sure = advice.certainty
+    found = f"Nothing hidden was found (p {_p(sure.p_value)})"
+    if np.isnan(sure.detectable_share):
+        return (
+            f"{found}, nor is there room for it: a Brier score of {e.reference_brier:.2g} is left."
+        )
+    return (
+        f"{found}. A difference worth {_share(sure.detectable_share)} of the Brier score, a step or "
+        "trend in one column or a corner of two, would have been found with 80 % probability. "
+        f"{_FINER}"
+    )
 
 
 def _too_few_groups(advice: Advice) -> str:
