@@ -361,3 +361,25 @@ def test_where_nothing_is_left_of_the_brier_score_no_share_of_it_is_named(two):
         assert "A difference worth" not in said(advice)
     assert e.reference_brier > 0.01
     assert judge(two).certainty.detectable_share > 0
+
+
+@pytest.mark.parametrize(
+    ("p", "words"),
+    [
+        (0.3, "Nothing hidden was found (p = 0.3)"),
+        (0.045, "Nothing hidden was clearly found (p = 0.045; the advice asks for 0.02)"),
+        (0.0204, "Nothing hidden was clearly found (p = 0.0204; the advice asks for 0.02)"),
+    ],
+)
+def test_between_the_levels_of_test_and_advice_the_text_names_both(two, p, words):
+    """The test alone rejects at its own 5 %: no finding, but not nothing either."""
+    nothing = dict.fromkeys(["global_gain", "local_gain", "hybrid_gain"], Gain(0.0, -0.1, 0.0))
+    items, advice = two
+    found = replace(advice.evidence, local_p_value=p, **nothing)
+    for detectable, state in ((1e-4, "not found"), (0.1, "open")):
+        advice = judged(items, found, detectable, None, 0.02, classes_given=False)
+        assert advice.certainty.state == state
+        expected = words
+        if state == "open":
+            expected = words.replace("Nothing hidden was clearly found", "Something may be hidden")
+        assert expected in said(advice)

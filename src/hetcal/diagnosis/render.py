@@ -16,6 +16,7 @@ from hetcal.diagnosis.verdicts import (
     LEAST_GAIN,
     LEAVE_IT,
     LEVEL,
+    LEVEL_OF_TEST,
     RETRAIN,
     SURE_ERRORS,
     State,
@@ -198,7 +199,7 @@ def how_sure(advice: Advice) -> str:
     if sure.state is State.NOT_FOUND:
         return _not_found(advice, e)
     if not sure.more_would_help:
-        return f"{_found(advice)} (p {_p(sure.p_value)}), but hardly anything could be: {_BLIND}"
+        return f"{_found(advice)} ({_tested(advice)}), but hardly anything could be: {_BLIND}"
     if sure.items_to_settle is None:
         return _too_few_groups(advice)
     return f"{_open(advice, e)} {_more_items(advice)}"
@@ -206,14 +207,15 @@ def how_sure(advice: Advice) -> str:
 
 def _not_found(advice: Advice, e: Measurements) -> str:
     sure = advice.certainty
-    found = f"Nothing hidden was found (p {_p(sure.p_value)})"
+    clearly = "clearly " if _is_rejected_by_test(advice) else ""
+    found = f"Nothing hidden was {clearly}found ({_tested(advice)})"
     if np.isnan(sure.detectable_share):
         return (
             f"{found}, nor is there room for it: a Brier score of {e.reference_brier:.2g} is left."
         )
     return (
-        f"{found}. A difference worth {_share(sure.detectable_share)} of the Brier score, a step or "
-        "trend in one column or a corner of two, would have been found with 80 % probability. "
+        f"{found}. A difference worth {_share(sure.detectable_share)} of the Brier score, a step "
+        "or trend in one column or a corner of two, would have been found with 80 % probability. "
         f"{_FINER}"
     )
 
@@ -245,7 +247,7 @@ def _real(advice: Advice, e: Measurements) -> str:
 
 def _open(advice: Advice, e: Measurements) -> str:
     sure = advice.certainty
-    tested = f"p {_p(sure.p_value)}"
+    tested = _tested(advice)
     if min(sure.detectable, e.reference_brier) <= advice.worthwhile_locally:
         return (
             f"The signs disagree: the hybrid seems to gain, but the test finds nothing ({tested})."
@@ -264,8 +266,21 @@ def _all_items(advice: Advice) -> str:
 
 
 def _found(advice: Advice) -> str:
-    unlikely = advice.certainty.p_value > 2 * LEVEL
-    return "Nothing hidden was found" if unlikely else "Something may be hidden"
+    return "Something may be hidden" if _is_rejected_by_test(advice) else "Nothing hidden was found"
+
+
+def _tested(advice: Advice) -> str:
+    """Return the p-value; where the test alone would reject, also what the advice asks for."""
+    p = advice.certainty.p_value
+    return (
+        f"p = {p:.3g}; the advice asks for {LEVEL:g}"
+        if _is_rejected_by_test(advice)
+        else f"p {_p(p)}"
+    )
+
+
+def _is_rejected_by_test(advice: Advice) -> bool:
+    return LEVEL < advice.certainty.p_value <= LEVEL_OF_TEST
 
 
 def _more_items(advice: Advice) -> str:
