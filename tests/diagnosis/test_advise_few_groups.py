@@ -124,3 +124,31 @@ def test_too_few_rows_to_start_ask_for_groups_too():
     advice = hetcal.advise(X[:30], y[:30], y_proba=P[:30], groups=np.arange(30) // 2)
     assert advice.certainty.groups_to_settle > 15
     assert f"About {advice.certainty.groups_to_settle - 15:,} more groups" in said(advice)
+
+
+def hidden_in(n_groups, n=240):
+    """Return arguments of a large difference that p does not show, in a few groups."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 3))
+    p = 1 / (1 + np.exp(-X[:, 0]))
+    y = (rng.random(n) < 1 / (1 + np.exp(-X[:, 0] - 3 * np.sign(X[:, 1])))).astype(int)
+    return (X, y), {"y_proba": np.column_stack([1 - p, p]), "groups": np.arange(n) % n_groups}
+
+
+def test_a_diagnosis_says_why_what_gains_in_its_table_is_not_recommended():
+    given, named = hidden_in(4)
+    report = hetcal.diagnose(*given, **named, n_jobs=1)
+    meaning = report.verdict.meaning
+    assert report.verdict.recommended == "uncalibrated"
+    assert "with only 4 groups no gain can be proved" in meaning
+    assert "no repair promises" not in meaning
+    scores = {row.method: row.scores["brier"].value for row in report.comparison}
+    best = min(
+        (row for row in report.comparison if row.scope != "retrained"),
+        key=lambda r: scores[r.method],
+    )
+    assert best.method != "uncalibrated"
+    assert f"On these groups {best.label} would gain" in meaning
+    assert f"{scores[best.method]:.4f} instead of {scores['uncalibrated']:.4f}" in meaning
+    assert any("With 4 groups no p-value can be below 0.12" in text for text in report.warnings)
+    assert " ".join(str(report).split()).count("no gain can be proved") == 1

@@ -36,12 +36,13 @@ from hetcal.diagnosis.verdicts import (
     COLLECT_MORE,
     HYBRID,
     LEAST_GAIN,
+    LEVEL,
     State,
     best_action,
     decide,
     too_little_to_start,
 )
-from hetcal.heterogeneity.limits import n_groups
+from hetcal.heterogeneity.limits import least_p_of, n_groups
 from hetcal.metrics.scores import brier_losses
 
 # What the classifier adds to the features, as a share of what retraining brings.
@@ -127,6 +128,11 @@ class Advice:
     def is_void(self) -> bool:
         """Whether a warning must be settled before anything can be recommended."""
         return any(warning.voids for warning in self.warnings)
+
+    @property
+    def has_too_few_groups(self) -> bool:
+        """Whether there are groups, but fewer than any test could show something of."""
+        return least_p_of(self.n_groups) > LEVEL
 
     @property
     def subgroups(self) -> pd.DataFrame:

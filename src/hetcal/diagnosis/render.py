@@ -163,11 +163,16 @@ def _action(advice: Advice) -> str:
         return "Calibrate with the hybrid, which also looks at the features."
     if advice.recommended != AS_IT_IS:
         return "Correct the probabilities with one map for everybody."
-    rest = "no repair promises a gain" + (
-        " that matters." if advice.verdict == LEAVE_IT else " yet that could be relied on."
-    )
-    now = "" if advice.verdict == LEAVE_IT else " for now"
-    return f"Use the probabilities as they are{now}: {rest}"
+    if advice.verdict == LEAVE_IT:
+        return "Use the probabilities as they are: no repair promises a gain that matters."
+    if advice.has_too_few_groups:
+        s = "" if advice.n_groups == 1 else "s"
+        rest = (
+            f"with only {advice.n_groups} group{s} no gain can be proved, however large it looks."
+        )
+    else:
+        rest = "no repair promises a gain yet that could be relied on."
+    return f"Use the probabilities as they are for now: {rest}"
 
 
 def _expectation(advice: Advice) -> str:
