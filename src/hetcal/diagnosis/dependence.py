@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from hetcal._compat import many_classes
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation.containers import as_frame
 from hetcal.data import CalibrationSet, Folds
@@ -266,7 +267,7 @@ class _Forests:
             codes, varies = items.codes[train], np.ptp(Z[train], axis=0) > 0
             if codes.min() < codes.max() and varies.any():
                 model = sklearn.linear_model.LogisticRegression(max_iter=300)
-                with warnings.catch_warnings():  # nearly converged is good enough
+                with many_classes():  # nearly converged is good enough
                     warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
                     model.fit(Z[train][:, varies], codes)
                 predictions[test] = 0.0
