@@ -1,11 +1,13 @@
 """Few groups bound what any test of them can show, however many rows they have."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hetcal
+from hetcal.cli._diagnose import _when_to_ask_again
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis import COLLECT_MORE
 from hetcal.diagnosis.certainty import simulated_detectable
@@ -152,3 +154,19 @@ def test_a_diagnosis_says_why_what_gains_in_its_table_is_not_recommended():
     assert f"{scores[best.method]:.4f} instead of {scores['uncalibrated']:.4f}" in meaning
     assert any("With 4 groups no p-value can be below 0.12" in text for text in report.warnings)
     assert " ".join(str(report).split()).count("no gain can be proved") == 1
+
+
+@pytest.mark.parametrize(
+    ("items", "groups", "when"),
+    [
+        (None, 7, "When there are labelled rows of other groups"),
+        (3000, 40, "When there are more labelled rows"),
+        (3000, None, "When there are more labelled rows"),
+    ],
+)
+def test_the_command_asks_again_with_what_would_help(items, groups, when):
+    certainty = SimpleNamespace(items_to_settle=items, groups_to_settle=groups)
+    verdict = SimpleNamespace(
+        verdict=COLLECT_MORE, belong_together=[], void=False, certainty=certainty
+    )
+    assert _when_to_ask_again(SimpleNamespace(verdict=verdict), []) == when
