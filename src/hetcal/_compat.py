@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +13,13 @@ import sklearn
 from sklearn.utils.fixes import parse_version
 from threadpoolctl import threadpool_limits  # a requirement of scikit-learn itself
 
-__all__ = ["SKLEARN_VERSION", "neighbour_search", "side_by_side", "threadpool_limits"]
+__all__ = [
+    "SKLEARN_VERSION",
+    "many_classes",
+    "neighbour_search",
+    "side_by_side",
+    "threadpool_limits",
+]
 
 SKLEARN_VERSION = parse_version(sklearn.__version__)
 
@@ -35,6 +42,14 @@ def neighbour_search() -> Iterator[None]:
         else:
             with threadpool_limits(1, user_api="openmp"):
                 yield
+
+
+@contextmanager
+def many_classes() -> Iterator[None]:
+    """Let scikit-learn fit labels of many classes without asking whether they are numbers."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        yield
 
 
 def side_by_side(parts: dict[str, Any]) -> Any:

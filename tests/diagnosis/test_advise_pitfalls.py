@@ -344,3 +344,42 @@ def test_levels_of_few_rows_tell_nothing():
     X = pd.DataFrame({"shop": pd.Categorical([f"shop {k}" for k in range(100)])})
     items = CalibrationSet.check(X, y, y_proba=np.full(100, 0.5), caller="test")
     assert check_telling_feature(items) is None
+
+
+def test_where_nothing_is_left_of_the_brier_score_no_share_of_it_is_named(two):
+    e = two[1].evidence
+    nothing = dict.fromkeys(["global_gain", "local_gain", "hybrid_gain"], Gain(0.0, 0.0, 0.0))
+    nothing |= {"retraining_gain": Gain(-0.1, -0.2, -0.05)}
+    for left in (0.0, 1e-300):
+        advice = judge(two, brier=left, reference_brier=left, local_p_value=0.9, **nothing)
+        sure = advice.certainty
+        assert (sure.state, advice.to_dict()["certainty"]["detectable_share"]) == (
+            "not found",
+            None,
+        )
+        assert f"nor is there room for it: a Brier score of {left:.2g} is left" in said(advice)
+        assert "A difference worth" not in said(advice)
+    assert e.reference_brier > 0.01
+    assert judge(two).certainty.detectable_share > 0
+
+
+@pytest.mark.parametrize(
+    ("p", "words"),
+    [
+        (0.3, "Nothing hidden was found (p = 0.3)"),
+        (0.045, "Nothing hidden was clearly found (p = 0.045; the advice asks for 0.02)"),
+        (0.0204, "Nothing hidden was clearly found (p = 0.0204; the advice asks for 0.02)"),
+    ],
+)
+def test_between_the_levels_of_test_and_advice_the_text_names_both(two, p, words):
+    """The test alone rejects at its own 5 %: no finding, but not nothing either."""
+    nothing = dict.fromkeys(["global_gain", "local_gain", "hybrid_gain"], Gain(0.0, -0.1, 0.0))
+    items, advice = two
+    found = replace(advice.evidence, local_p_value=p, **nothing)
+    for detectable, state in ((1e-4, "not found"), (0.1, "open")):
+        advice = judged(items, found, detectable, None, 0.02, classes_given=False)
+        assert advice.certainty.state == state
+        expected = words
+        if state == "open":
+            expected = words.replace("Nothing hidden was clearly found", "Something may be hidden")
+        assert expected in said(advice)

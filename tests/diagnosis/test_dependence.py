@@ -104,6 +104,21 @@ def test_rows_without_weight_say_nothing_of_events():
     assert alone.n_clusters == 40
 
 
+@pytest.mark.filterwarnings("ignore:.*so uneven:hetcal.WeightWarning")
+def test_a_heavy_item_leaves_nothing_to_ask_of_dependence():
+    """One item with nearly all the weight is a warning of its own; what is lost hangs on it."""
+    table = panel(order="none")
+    items = items_of(table, ["event", "strength", "other"])
+    assert find_dependence(items) is not None
+    weight = np.ones(len(table))
+    for heavy, asked in ((1e12, False), (2.0, True)):
+        weight[0] = heavy
+        weighted = CalibrationSet.check(
+            items.X, table["y"], y_proba=table["p"], sample_weight=weight, caller="test"
+        )
+        assert (find_dependence(weighted) is not None) is asked
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_by_class_are_no_dependence(seed):
     rng = np.random.default_rng(seed)

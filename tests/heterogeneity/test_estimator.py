@@ -1,10 +1,13 @@
 """HiddenHeterogeneity: values against plain computations, invariances, containers, errors."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from hetcal import get_calibrator, load, save
+from hetcal import HybridCalibrator, advise, get_calibrator, load, save
+from hetcal._exceptions import HetcalWarning, WeightWarning
 from hetcal.datasets import make_hidden_heterogeneity
 from hetcal.heterogeneity import HiddenHeterogeneity
 
@@ -201,3 +204,48 @@ def test_a_measure_that_found_nothing_to_test_can_be_saved(data, tmp_path):
     expected = calibrator.predict_proba(same, y_proba=data.y_proba)
     loaded = load(tmp_path / "c.hetcal")
     assert (loaded.predict_proba(same, y_proba=data.y_proba) == expected).all()
+
+
+def _limited(data, case):
+    """Return arguments of fit of which the test has something to say, and what."""
+    X, y, P, n = data.X, data.y, data.y_proba, len(data.y)
+    return {
+        "constant": ((np.ones_like(X), y), {"y_proba": P}, "no column of X takes two values"),
+        "two groups": ((X, y), {"y_proba": P, "groups": np.arange(n) % 2}, "2 groups are too few"),
+        "few groups": ((X, y), {"y_proba": P, "groups": np.arange(n) % 5}, "with 5 groups no p"),
+        "few rows": ((X[:39], y[:39]), {"y_proba": P[:39]}, "39 items are too few"),
+        "heavy": (
+            (X, y),
+            {"y_proba": P, "sample_weight": np.append(np.ones(n - 1), n)},
+            "one item has 50% of all weight",
+        ),
+    }[case]
+
+
+@pytest.mark.parametrize("case", ["constant", "two groups", "few groups", "few rows", "heavy"])
+def test_what_limits_the_test_is_said_once_at_the_line_that_fits(data, case):
+    given, named, note = _limited(data, case)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hidden = quick().fit(*given, **named)
+    [told] = [one for one in caught if not issubclass(one.category, WeightWarning)]
+    assert str(told.message).startswith(f"HiddenHeterogeneity: {note}")
+    assert str(told.message).removeprefix("HiddenHeterogeneity: ") in hidden.test_.notes
+    assert issubclass(told.category, HetcalWarning)
+    assert told.filename == __file__
+
+
+def test_who_asks_for_no_test_is_not_told_what_limits_it(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick(n_null=0).fit(np.ones_like(data.X), data.y, y_proba=data.y_proba)
+
+
+def test_advice_says_what_limits_the_test_in_its_own_warnings_only(data):
+    P, groups = data.y_proba, np.arange(len(data.y)) % 5
+    hybrid = HybridCalibrator("kernel", n_estimators=5)
+    hybrid.fit(data.X, data.y, y_proba=P, groups=groups)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = advise(data.X, data.y, y_proba=P, groups=groups, hybrid=hybrid, n_jobs=1)
+    assert [warning.code for warning in found.warnings].count("few-groups") == 1

@@ -334,7 +334,7 @@ def test_names_of_columns_asked_for_must_be_known():
     with pytest.raises(ValueError, match=r"does not have: \['regoin'\]"):
         heterogeneity_test(X, y, y_proba=P, by="regoin")
     with pytest.raises(ValueError, match="by has 3 rows, but X has 600"):
-        heterogeneity_test(X, y, y_proba=P, by=[1, 2, 3])
+        heterogeneity_test(X, y, y_proba=P, by=np.array([1, 2, 3]))
     with pytest.raises(ValueError, match="y has 600 rows but ward has 3"):
         heterogeneity_test(X, y, y_proba=P, by={"site": [0] * 600, "ward": [0] * 3})
 

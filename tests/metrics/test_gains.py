@@ -138,7 +138,7 @@ def freedom_of(items, before, after):
     worse, better = (loss[np.arange(N), items.codes] for loss in losses)
     _, freedom = error_of_mean(worse - better, items.weight, items.groups)
     _, error = gain_and_error(*losses, after, items)
-    return freedom, (gain.high - gain.low) / (2 * error), scipy.stats.t(freedom).ppf(0.975)
+    return freedom, 1.96 * gain.standard_error / error, scipy.stats.t(freedom).ppf(0.975)
 
 
 def test_few_groups_get_the_interval_of_student():
@@ -188,3 +188,17 @@ def test_the_interval_holds_the_gain_of_the_fitted_map_on_new_items():
         plain += abs(gain.value - truth) <= 1.96 * error
     assert held >= 54  # 57 expected; fewer happens once in 50 times
     assert plain < 54
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_nothing_gains_more_than_the_whole_brier_score(weighted):
+    """Wrong probabilities that a repair sets right; what counts errors does not know of the end."""
+    y = np.arange(24) % 2
+    before, after = np.full((24, 2), 0.5), np.where(np.eye(2)[y] > 0, 0.99, 0.01)
+    weight = np.linspace(1, 3, 24) if weighted else None
+    items = items_of(y, before, sample_weight=weight)
+    gain = Gain.between(before, after, items)
+    brier = np.average(brier_losses(before, y), weights=weight)
+    assert gain.value < brier
+    assert gain.high == pytest.approx(brier)
+    assert 2 * 1.96 * gain.standard_error > gain.high - gain.low

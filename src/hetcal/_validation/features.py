@@ -290,7 +290,7 @@ class FeatureEncoder:
             return None
         levels = _sorted_levels(values)
         if len(levels) > self.max_levels:
-            _refuse_numbers_as_text(name, levels)
+            refuse_numbers_as_text(name, levels)
             raise ValueError(
                 f"Column {name!r} of X is text with {len(levels)} distinct values and has no "
                 "encoding. Drop it, encode it as numbers, or turn it into a categorical column "
@@ -463,10 +463,18 @@ def _numeric_array(X: Any) -> NDArray[np.float64]:
 
 def _refuse_other_numbers(dtype: np.dtype) -> None:
     """Raise for types that NumPy makes numbers of by leaving something out."""
-    if dtype.kind == "c":
-        raise ValueError("Complex data not supported: X holds complex numbers.")
+    refuse_complex(dtype)
     if dtype.kind in "mM":
         raise TypeError(f"X is an array of {dtype}, which has no encoding. {_NO_DATES}")
+
+
+def refuse_complex(dtype: Any) -> None:
+    """Raise for complex numbers, of which NumPy would leave out a part."""
+    if getattr(dtype, "kind", "") == "c":
+        raise ValueError(
+            "Complex data not supported: X holds complex numbers. Pass their parts as columns, "
+            "e.g. numpy.hstack([X.real, X.imag])."
+        )
 
 
 def rows_and_columns(X: Any) -> NDArray:
@@ -526,7 +534,7 @@ def _told(column: nw.Series) -> Any:
     return column.to_native().dtype if column.dtype == nw.Unknown else column.dtype
 
 
-def _refuse_numbers_as_text(name: str, levels: list) -> None:
+def refuse_numbers_as_text(name: str, levels: list) -> None:
     """Raise where text holds numbers, with a decimal point or a decimal comma."""
     column = f"X[{name!r}]"
     for sign, remedy in (

@@ -273,6 +273,9 @@ def _when_to_ask_again(report: Report, empty: list[str]) -> str:
         return "Nothing to run now. When there are new labelled rows"
     if verdict.void:
         return "When the warning is settled"
+    sure = verdict.certainty
+    if sure.items_to_settle is None and sure.groups_to_settle is not None:
+        return "When there are labelled rows of other groups"
     return "When there are more labelled rows"
 
 

@@ -28,7 +28,7 @@ from hetcal.diagnosis.inputs import (
 from hetcal.diagnosis.measurements import N_STEPS, Gain, Measurements, measure
 from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
 from hetcal.diagnosis.reuse import check_given_hybrid
-from hetcal.diagnosis.sample_size import is_for_second_class, items_to_start
+from hetcal.diagnosis.sample_size import groups_for_items, is_for_second_class, items_to_start
 from hetcal.diagnosis.snippet import recommended_call
 from hetcal.diagnosis.steps import Progress, Steps
 from hetcal.diagnosis.verdicts import (
@@ -36,11 +36,13 @@ from hetcal.diagnosis.verdicts import (
     COLLECT_MORE,
     HYBRID,
     LEAST_GAIN,
+    LEVEL,
     State,
     best_action,
     decide,
     too_little_to_start,
 )
+from hetcal.heterogeneity.limits import least_p_of, n_groups
 from hetcal.metrics.scores import brier_losses
 
 # What the classifier adds to the features, as a share of what retraining brings.
@@ -75,6 +77,8 @@ class Advice:
         What may make the calibration items misleading; each has a ``code`` and a ``text``.
     n_items : int
         Calibration items (those with a positive weight).
+    n_groups : int
+        Groups among them; 0 without ``groups``.
     share : float
         The smallest gain that matters, as a share of the Brier score.
     worthwhile : float
@@ -96,6 +100,7 @@ class Advice:
     share: float
     worthwhile: float
     worthwhile_locally: float = float("nan")
+    n_groups: int = 0
     expected_gain: Gain | None = None
     retraining_call: str | None = field(repr=False, default=None)
     evidence: Measurements | None = field(repr=False, default=None)
@@ -123,6 +128,11 @@ class Advice:
     def is_void(self) -> bool:
         """Whether a warning must be settled before anything can be recommended."""
         return any(warning.voids for warning in self.warnings)
+
+    @property
+    def has_too_few_groups(self) -> bool:
+        """Whether there are groups, but fewer than any test could show something of."""
+        return least_p_of(self.n_groups) > LEVEL
 
     @property
     def subgroups(self) -> pd.DataFrame:
@@ -306,7 +316,7 @@ def judged(
             action,
             certainty.state,
             retraining_wins=retraining_wins,
-            more_would_help=void or certainty.items_to_settle is not None,
+            more_would_help=void or certainty.more_would_help,
         ),
         recommended=action,
         call=recommended_call(action, items, **options),
@@ -316,6 +326,7 @@ def judged(
         share=worthwhile,
         worthwhile=matters,
         worthwhile_locally=matters_locally,
+        n_groups=n_groups(items),
         expected_gain=_expected_gain(action, evidence),
         retraining_call=recommended_call(evidence.best_retrained, items, **options)
         if retraining_wins
@@ -356,6 +367,7 @@ def _warnings(
         checks.check_training_rows(items, evidence.best_map_brier, evidence.retrained),
         checks.check_telling_feature(items),
         checks.check_groups_balance(items),
+        checks.check_few_groups(items),
         checks.check_errors(items),
         None if shift is None else checks.check_class_balance(shift, items),
     ]
@@ -380,10 +392,14 @@ def _nothing_to_say(
         recommended=AS_IT_IS,
         call=recommended_call(AS_IT_IS, items, shift=None, classes_given=classes_given),
         certainty=Certainty(
-            State.OPEN, items_to_settle=wanted, for_second_class=is_for_second_class(items, wanted)
+            State.OPEN,
+            items_to_settle=wanted,
+            groups_to_settle=groups_for_items(items, wanted),
+            for_second_class=is_for_second_class(items, wanted),
         ),
         warnings=(few,) if unseen is None else (few, unseen),
         n_items=items.n_items,
         share=worthwhile,
         worthwhile=worthwhile * brier,
+        n_groups=n_groups(items),
     )

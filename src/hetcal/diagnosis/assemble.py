@@ -17,6 +17,7 @@ from hetcal.diagnosis.inputs import Request
 from hetcal.diagnosis.learning_curves import curve_of
 from hetcal.diagnosis.predictions import Compared
 from hetcal.diagnosis.splits import make_splits
+from hetcal.diagnosis.verdicts import AS_IT_IS
 
 
 def assembled(
@@ -25,7 +26,8 @@ def assembled(
     """Return everything that was found."""
     items, costs, new = request.items, request.costs, request.new
     evidence = advice.known_evidence
-    verdict = _verdict(advice)
+    comparison = summaries.comparison(compared)
+    verdict = _with_unproved_gain(_verdict(advice), advice, comparison)
     shown = list(dict.fromkeys(["uncalibrated", evidence.best_map, "hybrid", verdict.recommended]))
     shown = [method for method in shown if method in compared.out.methods]
     others = [m for m in shown[2:] if m == verdict.recommended] or shown[2:3]
@@ -49,7 +51,7 @@ def assembled(
             n_scored=len(compared.rows),
         ),
         verdict=verdict,
-        comparison=summaries.comparison(compared),
+        comparison=comparison,
         reliability=[
             summaries.reliability(items, compared.proba(m), compared.rows, summaries.label_of(m))
             for m in [*shown[:2], *others]
@@ -111,6 +113,27 @@ def _verdict(advice: Advice) -> findings.Verdict:
         void=advice.is_void,
         belong_together=[] if related is None else list(related.columns),
         evidence=figures,
+    )
+
+
+def _with_unproved_gain(
+    verdict: findings.Verdict, advice: Advice, comparison: list[findings.MethodRow]
+) -> findings.Verdict:
+    """Return the verdict with what a calibrator gains on groups too few to prove it.
+
+    Else the table of methods would seem to contradict the advice to leave things as they are.
+    """
+    if not (advice.has_too_few_groups and advice.recommended == AS_IT_IS) or verdict.void:
+        return verdict
+    before = next(row for row in comparison if row.scope == "uncalibrated")
+    best = next(row for row in comparison if row.scope != "retrained")
+    score, instead = best.scores["brier"].value, before.scores["brier"].value
+    if best is before:
+        return verdict
+    return replace(
+        verdict,
+        meaning=f"{verdict.meaning} On these groups {best.label} would gain {instead - score:.4f}: "
+        f"a Brier score of {score:.4f} instead of {instead:.4f}.",
     )
 
 

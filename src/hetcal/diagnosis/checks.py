@@ -15,7 +15,7 @@ from hetcal.data import CalibrationSet
 from hetcal.data.repeated_rows import repeated_rows
 from hetcal.diagnosis.dependence import Dependence, as_numbers, columns_of
 from hetcal.diagnosis.prior_shift import PriorShift
-from hetcal.heterogeneity.limits import HEAVY, heaviest_share
+from hetcal.heterogeneity.limits import HEAVY, heaviest_share, note_on_groups
 from hetcal.metrics.scores import brier_losses
 
 # Numbers rows that nearly repeat each other, where no column does.
@@ -46,8 +46,8 @@ class AdviceWarning:
     ----------
     code : str
         A short name for programs: ``"column-order"``, ``"class-never-seen"``,
-        ``"training-rows"``, ``"telling-feature"``, ``"dominant-group"``, ``"heavy-item"``,
-        ``"class-balance"``, ``"class-balance-open"``, ``"repeated-rows"``,
+        ``"training-rows"``, ``"telling-feature"``, ``"dominant-group"``, ``"few-groups"``,
+        ``"heavy-item"``, ``"class-balance"``, ``"class-balance-open"``, ``"repeated-rows"``,
         ``"dependent-rows"``, ``"few-errors"``, ``"few-items"``.
     text : str
         What was seen, with its numbers, and what to do.
@@ -205,6 +205,16 @@ def check_groups_balance(items: CalibrationSet) -> AdviceWarning | None:
         f"One value of groups holds {share:.0%} of the items ({mass.shape[0]} groups): what is "
         "learned is mostly about that group, and the intervals rest on few groups. Collect items "
         "of other groups, or advise on each large group apart.",
+    )
+
+
+def check_few_groups(items: CalibrationSet) -> AdviceWarning | None:
+    """Warn when the groups are so few that they bound what any test of them can show."""
+    note = note_on_groups(items)
+    if note is None:
+        return None
+    return AdviceWarning(
+        "few-groups", f"{note[:1].upper()}{note[1:]} Collect items of other groups."
     )
 
 

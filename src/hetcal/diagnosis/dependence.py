@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from hetcal._compat import many_classes
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation.containers import as_frame
 from hetcal.data import CalibrationSet, Folds
@@ -42,7 +43,7 @@ from hetcal.kernels import forest as kernel
 from hetcal.kernels.binned_features import BinnedFeatures, bin_features
 from hetcal.kernels.forest_binned import BinnedForest
 from hetcal.metrics.scores import brier_losses
-from hetcal.metrics.standard_errors import mean_and_error
+from hetcal.metrics.standard_errors import kish_number, mean_and_error
 
 # Few trees show what many show; of many items fewer are enough.
 _FEWEST_TREES, _MOST_TREES, _TREES_TIMES_ITEMS, _LEAST_LEAF = 40, 100, 400_000, 3
@@ -50,6 +51,8 @@ _FEWEST_TREES, _MOST_TREES, _TREES_TIMES_ITEMS, _LEAST_LEAF = 40, 100, 400_000, 
 # the agreement of labels, which has heavier tails.
 _SURE_ERRORS, _LEAST_LOSS, _SURE_OF_LABELS = 3.0, 0.02, 4.0
 _NEARLY = 0.8  # of the largest loss: fewer columns tell it as well
+# Equal items that weighted ones must be worth: a heavy one has a warning of its own.
+_FEWEST_ITEMS = 10
 # Which columns may number events: so many values, most of them on two rows or more.
 _FEWEST_VALUES, _REPEATED = 20, 0.5
 _LARGEST_LINKED = 0.1  # of the rows, that groups may link to one cluster
@@ -164,6 +167,8 @@ def find_dependence(
     items = items.take(kept) if len(kept) < items.n_items else items
     if not items.has_features or sparse.issparse(items.X):
         return None
+    if kish_number(items.weights) < _FEWEST_ITEMS:  # what is lost hangs on a few labels
+        return None
     forests = _Forests(items, random_state, n_jobs)
     told = [*_by_columns(columns_of(items.X), others, items), *_by_order(items)]
     # What a column or the order tells can be named; copies are looked for where nothing does.
@@ -262,7 +267,7 @@ class _Forests:
             codes, varies = items.codes[train], np.ptp(Z[train], axis=0) > 0
             if codes.min() < codes.max() and varies.any():
                 model = sklearn.linear_model.LogisticRegression(max_iter=300)
-                with warnings.catch_warnings():  # nearly converged is good enough
+                with many_classes():  # nearly converged is good enough
                     warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
                     model.fit(Z[train][:, varies], codes)
                 predictions[test] = 0.0

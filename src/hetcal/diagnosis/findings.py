@@ -59,6 +59,7 @@ class Certainty:
     detectable: float | None = None
     detectable_share: float | None = None
     items_to_settle: int | None = None
+    groups_to_settle: int | None = None
 
 
 @dataclass(frozen=True)

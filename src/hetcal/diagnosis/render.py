@@ -16,10 +16,12 @@ from hetcal.diagnosis.verdicts import (
     LEAST_GAIN,
     LEAVE_IT,
     LEVEL,
+    LEVEL_OF_TEST,
     RETRAIN,
     SURE_ERRORS,
     State,
 )
+from hetcal.heterogeneity.limits import least_p_of
 
 if TYPE_CHECKING:
     from hetcal.diagnosis.advise import Advice
@@ -112,10 +114,12 @@ def as_dict(advice: Advice) -> dict[str, Any]:
             "detectable": _plain(sure.detectable),
             "detectable_share": _plain(sure.detectable_share),
             "items_to_settle": sure.items_to_settle,
+            "groups_to_settle": sure.groups_to_settle,
         },
         "reasons": reasons(advice),
         "warnings": [{"code": w.code, "text": w.text} for w in advice.warnings],
         "n_items": advice.n_items,
+        "n_groups": advice.n_groups,
         "share": advice.share,
         "worthwhile": advice.worthwhile,
         "worthwhile_locally": _plain(advice.worthwhile_locally),
@@ -159,11 +163,16 @@ def _action(advice: Advice) -> str:
         return "Calibrate with the hybrid, which also looks at the features."
     if advice.recommended != AS_IT_IS:
         return "Correct the probabilities with one map for everybody."
-    rest = "no repair promises a gain" + (
-        " that matters." if advice.verdict == LEAVE_IT else " yet that could be relied on."
-    )
-    now = "" if advice.verdict == LEAVE_IT else " for now"
-    return f"Use the probabilities as they are{now}: {rest}"
+    if advice.verdict == LEAVE_IT:
+        return "Use the probabilities as they are: no repair promises a gain that matters."
+    if advice.has_too_few_groups:
+        s = "" if advice.n_groups == 1 else "s"
+        rest = (
+            f"with only {advice.n_groups} group{s} no gain can be proved, however large it looks."
+        )
+    else:
+        rest = "no repair promises a gain yet that could be relied on."
+    return f"Use the probabilities as they are for now: {rest}"
 
 
 def _expectation(advice: Advice) -> str:
@@ -193,14 +202,36 @@ def how_sure(advice: Advice) -> str:
     if sure.state is State.REAL:
         return _real(advice, e)
     if sure.state is State.NOT_FOUND:
-        return (
-            f"Nothing hidden was found (p {_p(sure.p_value)}). A difference worth "
-            f"{_share(sure.detectable_share)} of the Brier score, a step or trend in one column or "
-            f"a corner of two, would have been found with 80 % probability. {_FINER}"
-        )
+        return _not_found(advice, e)
+    if not sure.more_would_help:
+        return f"{_found(advice)} ({_tested(advice)}), but hardly anything could be: {_BLIND}"
     if sure.items_to_settle is None:
-        return f"{_found(advice)} (p {_p(sure.p_value)}), but hardly anything could be: {_BLIND}"
+        return _too_few_groups(advice)
     return f"{_open(advice, e)} {_more_items(advice)}"
+
+
+def _not_found(advice: Advice, e: Measurements) -> str:
+    sure = advice.certainty
+    clearly = "clearly " if _is_rejected_by_test(advice) else ""
+    found = f"Nothing hidden was {clearly}found ({_tested(advice)})"
+    if np.isnan(sure.detectable_share):
+        return (
+            f"{found}, nor is there room for it: a Brier score of {e.reference_brier:.2g} is left."
+        )
+    return (
+        f"{found}. A difference worth {_share(sure.detectable_share)} of the Brier score, a step "
+        "or trend in one column or a corner of two, would have been found with 80 % probability. "
+        f"{_FINER}"
+    )
+
+
+def _too_few_groups(advice: Advice) -> str:
+    G = advice.n_groups
+    return (
+        f"{G} groups are too few to tell, however many rows they have: no p-value of theirs can be "
+        f"below {least_p_of(G):.2g}, and {LEVEL:g} is asked for. Collect items of other groups (at "
+        f"least {advice.certainty.groups_to_settle} groups in all)."
+    )
 
 
 def _real(advice: Advice, e: Measurements) -> str:
@@ -221,32 +252,55 @@ def _real(advice: Advice, e: Measurements) -> str:
 
 def _open(advice: Advice, e: Measurements) -> str:
     sure = advice.certainty
-    tested = f"p {_p(sure.p_value)}"
+    tested = _tested(advice)
     if min(sure.detectable, e.reference_brier) <= advice.worthwhile_locally:
         return (
             f"The signs disagree: the hybrid seems to gain, but the test finds nothing ({tested})."
         )
     found = _found(advice)
     if not np.isfinite(sure.detectable):
-        return f"{found} ({tested}), but in {advice.n_items:,} items hardly anything could be."
+        return f"{found} ({tested}), but in {_all_items(advice)} hardly anything could be."
     return (
-        f"{found} ({tested}), but in {advice.n_items:,} items a difference is found with 80 % "
+        f"{found} ({tested}), but in {_all_items(advice)} a difference is found with 80 % "
         f"probability only if it is worth {_share(sure.detectable_share)} of the Brier score."
     )
 
 
+def _all_items(advice: Advice) -> str:
+    return f"{advice.n_items:,} items" + (f" of {advice.n_groups:,} groups" * (advice.n_groups > 0))
+
+
 def _found(advice: Advice) -> str:
-    unlikely = advice.certainty.p_value > 2 * LEVEL
-    return "Nothing hidden was found" if unlikely else "Something may be hidden"
+    return "Something may be hidden" if _is_rejected_by_test(advice) else "Nothing hidden was found"
+
+
+def _tested(advice: Advice) -> str:
+    """Return the p-value; where the test alone would reject, also what the advice asks for."""
+    p = advice.certainty.p_value
+    return (
+        f"p = {p:.3g}; the advice asks for {LEVEL:g}"
+        if _is_rejected_by_test(advice)
+        else f"p {_p(p)}"
+    )
+
+
+def _is_rejected_by_test(advice: Advice) -> bool:
+    return LEVEL < advice.certainty.p_value <= LEVEL_OF_TEST
 
 
 def _more_items(advice: Advice) -> str:
-    wanted = advice.certainty.items_to_settle or 0
+    sure = advice.certainty
+    wanted, groups = sure.items_to_settle or 0, sure.groups_to_settle
     or_more = " or more" if wanted >= MOST_ITEMS else ""
+    asked, settled = f"{wanted:,} items{or_more}", "would settle it"
+    if groups is not None:
+        more = groups - advice.n_groups
+        asked = f"{more:,} more group{'' if more == 1 else 's'}{or_more} like these"
+        settled += f" ({wanted:,} rows{or_more} in all)"
     rare = ""
-    if advice.certainty.for_second_class:
+    if sure.for_second_class:
         rare = f": {WANTED_OF_SECOND_CLASS} of the second most frequent class are among so many"
-    return f"About {wanted:,} items{or_more} would settle it{rare}."
+    return f"About {asked} {settled}{rare}."
 
 
 # -- the numbers -----------------------------------------------------------------------------------

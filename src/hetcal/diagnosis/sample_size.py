@@ -1,10 +1,12 @@
-"""How many items would settle what these leave open."""
+"""How many items, or groups of items, would settle what these leave open."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from hetcal.data import CalibrationSet
+from hetcal.diagnosis.verdicts import LEVEL
+from hetcal.heterogeneity.limits import groups_for, n_groups
 
 # Items times the detectable share of the Brier score: what simulation gives for two classes and
 # some ten columns. Used where there are too few items to simulate anything.
@@ -44,6 +46,17 @@ def items_to_start(items: CalibrationSet, share: float) -> int:
         The smallest difference that shall be seen, as a share of the Brier score.
     """
     return _asked_for(items, max(2.0 * items.n_items, _USUAL / share))
+
+
+def groups_for_items(items: CalibrationSet, number: int) -> int | None:
+    """Return about how many groups like these have so many rows; None without groups.
+
+    Rows of one group may all say the same, so where there are groups it is groups that count.
+    """
+    G = n_groups(items)
+    if G == 0:
+        return None
+    return max(groups_for(LEVEL), _rounded(G * number / items.n_items))
 
 
 def _asked_for(items: CalibrationSet, wanted: float) -> int:

@@ -25,6 +25,8 @@ LEAST_ITEMS = 40
 LEAST_OF_SECOND_CLASS = 5
 #: Level of the test of hidden heterogeneity at which it is called real.
 LEVEL = 0.02
+#: Level of `heterogeneity_test` by itself; between the two the words are careful.
+LEVEL_OF_TEST = 0.05
 #: So many standard errors of an out-of-sample gain are proof enough, with or without a test.
 SURE_ERRORS = 3.0
 # A share of next to nothing (a model that is never wrong) is no gain that matters to anybody.

@@ -20,6 +20,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from hetcal._compat import many_classes
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal.data import CalibrationSet
 from hetcal.heterogeneity.dictionary import Dictionary
@@ -72,7 +73,9 @@ def detectable_size(
     columns = FeatureColumns.read(items.X)
     if columns.is_empty:
         return np.inf
-    fit, rng = fit_global(items), np.random.default_rng([random_state, 4])
+    with many_classes():
+        fit = fit_global(items)
+    rng = np.random.default_rng([random_state, 4])
     dictionary = Dictionary(columns, log_odds(items.scores.log_proba), fit.space)
     if not len(dictionary):
         return np.inf

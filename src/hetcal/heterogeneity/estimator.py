@@ -42,7 +42,7 @@ from hetcal.heterogeneity.inputs import (
     seed_of,
 )
 from hetcal.heterogeneity.neighborhood_means import MeasuredItems, neighborhood_means
-from hetcal.heterogeneity.orthogonal_test import analyse
+from hetcal.heterogeneity.orthogonal_test import analyse, warn_of
 from hetcal.heterogeneity.paper import balls_of_buckets, published_values
 from hetcal.heterogeneity.regions import Regions
 from hetcal.heterogeneity.residual_learners import LEARNERS
@@ -258,7 +258,7 @@ class HiddenHeterogeneity(StoredMeasurement, ThreadSafe, TablesAsColumns, BaseEs
         -------
         self
         """
-        return self.fit_set(
+        self.fit_set(
             check_items(
                 X,
                 y,
@@ -269,9 +269,15 @@ class HiddenHeterogeneity(StoredMeasurement, ThreadSafe, TablesAsColumns, BaseEs
                 groups=groups,
             )
         )
+        if self.test_ is not None and self._asks_for_tests():
+            warn_of(self.test_, "HiddenHeterogeneity")
+        return self
 
     def fit_set(self, calibration: CalibrationSet) -> Self:
-        """Measure on items that were checked already."""
+        """Measure on items that were checked already; whoever calls it tells the notes of the test.
+
+        Advice has warnings of its own about the same.
+        """
         check_parameters(self)
         calibration = calibration.with_positive_weight()
         self.classes_ = calibration.classes
@@ -427,6 +433,9 @@ class HiddenHeterogeneity(StoredMeasurement, ThreadSafe, TablesAsColumns, BaseEs
 
     # -- fitting ---------------------------------------------------------------------------------
 
+    def _asks_for_tests(self) -> bool:
+        return self.n_null is None or self.n_null >= LEAST_DRAWS
+
     def _keep(self, calibration: CalibrationSet, gains: Matrix | None) -> None:
         weight = calibration.weights / calibration.weights.mean()
         self._items = MeasuredItems(
@@ -451,7 +460,7 @@ class HiddenHeterogeneity(StoredMeasurement, ThreadSafe, TablesAsColumns, BaseEs
             calibration,
             learners=self.learners,
             random_state=self._seed,
-            with_tests=self.n_null is None or self.n_null >= LEAST_DRAWS,
+            with_tests=self._asks_for_tests(),
             with_regions=True,
         )
         self._keep(calibration, found.gains)

@@ -13,8 +13,15 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from hetcal._typing import Matrix
-from hetcal._validation.containers import as_frame, number_of_rows
-from hetcal._validation.features import check_finite_numeric, refuse_empty, rows_and_columns
+from hetcal._validation.containers import as_frame, is_number, number_of_rows
+from hetcal._validation.features import (
+    FeatureEncoder,
+    check_finite_numeric,
+    refuse_complex,
+    refuse_empty,
+    refuse_numbers_as_text,
+    rows_and_columns,
+)
 from hetcal._validation.text import short
 
 Floats = NDArray[np.float32]
@@ -22,6 +29,7 @@ Floats = NDArray[np.float32]
 MOST_COLUMNS = 600  # of a wide table; the others are seen through the projections only
 N_PROJECTIONS = 64
 _DENSE_CELLS = 50_000_000
+_COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +164,7 @@ def _split(X: Any) -> tuple[list[tuple[str, NDArray]], list[Category]]:
     frame = as_frame(X)
     if frame is None:
         array = rows_and_columns(X)
+        _refuse_text_of_numbers(array)
         if array.dtype.kind not in "USOM":
             return _wide([f"x{j}" for j in range(array.shape[1])], array), []
         table = pd.DataFrame(array).infer_objects().rename(columns=lambda j: f"x{j}")
@@ -177,16 +186,31 @@ def _table_columns(frame: nw.DataFrame) -> tuple[list[tuple[str, NDArray]], list
     return numbers, categories
 
 
+def _refuse_text_of_numbers(array: NDArray) -> None:
+    """Raise for an array that was read as text, in which each number would be a level."""
+    if array.dtype.kind in "US" and all(map(is_number, map(str, array.ravel()))):
+        raise ValueError(
+            f"X is an array of numbers as text, such as {str(array.ravel()[0])!r}. Pass numbers: "
+            "X.astype(float)."
+        )
+
+
 def _as_floats(column: pd.Series) -> NDArray[np.float64]:
     if pd.api.types.is_datetime64_any_dtype(column):
         return np.where(column.isna(), np.nan, column.astype("int64").to_numpy(dtype=float))
+    refuse_complex(column.dtype)
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     check_finite_numeric(values[:, None])
     return values
 
 
 def _category(name: str, column: pd.Series) -> Category:
+    _refuse_collections(name, column)
     codes, levels = pd.factorize(column.astype(object).map(str, na_action="ignore"), sort=True)
+    if len(levels) > FeatureEncoder.max_levels and not isinstance(
+        column.dtype, pd.CategoricalDtype
+    ):
+        refuse_numbers_as_text(name, list(levels))
     counts = np.bincount(codes[codes >= 0], minlength=len(levels))
     order = np.argsort(-counts, kind="stable")
     place = np.empty(len(order) + 1, dtype=np.int64)
@@ -194,8 +218,19 @@ def _category(name: str, column: pd.Series) -> Category:
     return Category(name, place[codes], [levels[j] for j in order], counts[order])
 
 
+def _refuse_collections(name: str, column: pd.Series) -> None:
+    found = next((v for v in column if isinstance(v, _COLLECTIONS)), None)
+    if found is not None:
+        raise TypeError(
+            f"Column {name!r} of X holds values such as {str(found)[:60]} of type "
+            f"{type(found).__name__}, which are neither numbers nor levels. Encode it first, e.g. "
+            "as a column for each part, or leave it out."
+        )
+
+
 def _wide(names: list[str], array: NDArray) -> list[tuple[str, NDArray]]:
     """Return the columns of an array; of a wide one some, and projections of all."""
+    refuse_complex(array.dtype)
     matrix = np.asarray(array, dtype=np.float64)
     check_finite_numeric(matrix)
     if matrix.shape[1] <= MOST_COLUMNS:
@@ -212,6 +247,7 @@ def _sparse_columns(X: sparse.csc_array) -> list[tuple[str, NDArray]]:
     """Return the columns of a sparse matrix that are filled most, and projections of all."""
     n, d = X.shape
     names = [f"x{j}" for j in range(d)]
+    refuse_complex(X.dtype)
     check_finite_numeric(X.data)
     most = int(np.clip(_DENSE_CELLS // max(n, 1), 10, MOST_COLUMNS))
     if d <= most:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from hetcal._validation import (
 from hetcal.data import CalibrationSet
 from hetcal.heterogeneity.neighborhood_means import MeasuredItems
 
+_LARGEST_SEED = 2**32 - 1
 _ESTIMATES = ("orthogonal", "paper")
 _NEIGHBORHOODS = (None, "net", "overlap", "item")
 
@@ -112,9 +114,14 @@ def same_items(
 
 def seed_of(random_state: Any) -> int:
     """Return one number that everything random is derived from."""
-    if isinstance(random_state, Integral):
+    if isinstance(random_state, Integral) and 0 <= int(random_state) <= _LARGEST_SEED:
         return int(random_state)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    if random_state is None or isinstance(random_state, np.random.RandomState | ModuleType):
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    raise ValueError(
+        f"random_state must be an integer from 0 to {_LARGEST_SEED}, a numpy RandomState or None; "
+        f"got {random_state!r}. Pass e.g. random_state=0."
+    )
 
 
 def _require(holds: bool, name: str, expected: str, got: object) -> None:

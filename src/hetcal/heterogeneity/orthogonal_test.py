@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from hetcal._blas import with_one_blas_thread
-from hetcal._exceptions import levels_to_caller
+from hetcal._compat import many_classes
+from hetcal._exceptions import HetcalWarning, levels_to_caller
 from hetcal._typing import Rows
 from hetcal._validation.by_name import output_by_name
 from hetcal._validation.containers import take_rows
@@ -61,7 +63,7 @@ def heterogeneity_test(
     sample_weight : array-like of shape (n,), optional
     groups : array-like of shape (n,), optional
         Items that belong together; their labels may depend on each other.
-    by : str, list of str, table or dict of columns, optional
+    by : name, list of names, table or dict of columns, optional
         Columns of X, or other columns of the same items, that are asked about in particular.
     learners : "auto" or list, default="auto"
         Learners of residuals: names (``"linear"``, ``"greedy"``, ``"boosting"``, ``"forest"``) and
@@ -96,7 +98,7 @@ def heterogeneity_test(
     )
     if X is None:
         raise ValueError("heterogeneity_test needs X of the labelled items; got None.")
-    if not 0 < alpha < 0.5:
+    if not (isinstance(alpha, Real) and 0 < float(alpha) < 0.5):
         raise ValueError(
             f"heterogeneity_test: alpha must lie between 0 and 0.5; got {alpha!r}. Pass the "
             "probability with which the test and the bound may err, e.g. 0.05."
@@ -118,9 +120,14 @@ def heterogeneity_test_set(
     analysis = analyse(
         calibration, by=by, learners=learners, alpha=alpha, random_state=random_state
     )
-    for note in analysis.test.notes:
-        warnings.warn(f"heterogeneity_test: {note}", stacklevel=levels_to_caller())
+    warn_of(analysis.test, "heterogeneity_test")
     return analysis.test
+
+
+def warn_of(test: HeterogeneityTest, caller: str) -> None:
+    """Warn of everything that limits the answer, at the line that asked."""
+    for note in test.notes:
+        warnings.warn(f"{caller}: {note}", HetcalWarning, stacklevel=levels_to_caller())
 
 
 @with_one_blas_thread(items=0)
@@ -143,7 +150,8 @@ def analyse(
     order = _rows_in_use(calibration)
     items = calibration.take(order)
     columns = FeatureColumns.read(items.X)
-    fit = fit_global(items)
+    with many_classes():
+        fit = fit_global(items)
     regions = Regions.of(items.proba)
     silent = nothing_to_test(items, columns)
     if silent is not None:
@@ -190,7 +198,8 @@ def analyse(
 def strongest_cuts(calibration: CalibrationSet) -> list[tuple[str, float]]:
     """Return cuts of columns of numbers, ``(name, value)``, whose scores stand out."""
     columns = FeatureColumns.read(calibration.X)
-    fit = fit_global(calibration)
+    with many_classes():
+        fit = fit_global(calibration)
     if nothing_to_test(calibration, columns) is not None:
         return []
     odds = log_odds(calibration.scores.log_proba)

@@ -25,6 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr
 
+from hetcal._compat import many_classes
 from hetcal._typing import Matrix, Rows, Vector
 from hetcal._validation import relative_weights
 from hetcal._validation.text import short, short_list
@@ -163,7 +164,8 @@ def subgroups_of(
     random_state: int = 0,
 ) -> pd.DataFrame:
     """Do what :func:`find_subgroups` does, on items that were checked already."""
-    law = fit_global(checked).proba
+    with many_classes():
+        law = fit_global(checked).proba
     halves = Folds.make(checked.n_items, 2, seed=[random_state, 3], groups=checked.groups)
     measured, searched = next(iter(halves))
     if min_count is None:
@@ -212,7 +214,8 @@ def report_groups(items: CalibrationSet, X: Any, by: Sequence[str] | str) -> pd.
             f"subgroups: by names columns that X does not have: "
             f"{short_list(unknown)}. X has {short_list(known, 20)}."
         )
-    law = fit_global(items).proba
+    with many_classes():
+        law = fit_global(items).proba
     everyone = np.ones(items.n_items, dtype=bool)
     combinations: list[tuple[list[str], NDArray[np.bool_]]] = [([], everyone)]
     for part in [_parts(columns[known.index(name)]) for name in by]:

@@ -28,7 +28,7 @@ The two are added as variances. How often the interval holds G is measured in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import ndtr
@@ -45,11 +45,17 @@ _COSTS: dict[str, float | None] = {"brier": None, "log_loss": 0.5, "accuracy": 0
 
 @dataclass(frozen=True)
 class Gain:
-    """What a fitted recipe gains in Brier score on new items, with its 95 % interval."""
+    """What a fitted recipe gains in Brier score on new items, with its 95 % interval.
+
+    What gains anything gains the whole Brier score at most, and its interval ends there. (Where
+    nothing was gained, the items may have too few errors to show how large the score is.) ``error``
+    is the standard error before that, where it was measured.
+    """
 
     value: float
     low: float
     high: float
+    error: float | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def between(cls, before: Matrix, after: Matrix, items: CalibrationSet) -> Gain:
@@ -59,13 +65,14 @@ class Gain:
         """
         losses = losses_by_label(before), losses_by_label(after)
         found = _Estimate.of(*losses, after, items, "brier")
-        ends = skewed_interval(found.value, found.error, found.freedom, found.skewness)
-        return cls(found.value, *ends)
+        low, high = skewed_interval(found.value, found.error, found.freedom, found.skewness)
+        most = found.before if found.value > 0 else np.inf
+        return cls(found.value, low, float(min(high, most)), float(high - low) / (2 * Z95))
 
     @property
     def standard_error(self) -> float:
         """Of sampling and of the fit; a little more for few groups."""
-        return (self.high - self.low) / (2 * Z95)
+        return (self.high - self.low) / (2 * Z95) if self.error is None else self.error
 
     def less(self, errors: float) -> float:
         """Return the gain less some standard errors."""
@@ -112,6 +119,7 @@ def gain_and_error(
 @dataclass(frozen=True)
 class _Estimate:
     value: float
+    before: float
     error: float
     freedom: float
     skewness: float
@@ -122,10 +130,10 @@ class _Estimate:
     ) -> _Estimate:
         rows, weight, units = np.arange(items.n_items), items.weight, items.groups
         before, now = (losses[rows, items.codes] for losses in (worse, better))
-        gain = float(np.average(before - now, weights=weight))
+        gain, whole = (float(np.average(x, weights=weight)) for x in (before - now, before))
         of_items, freedom = error_of_mean(before - now, weight, units)
         if np.array_equal(worse, better):  # nothing was changed, and nothing is gained on any item
-            return cls(gain, float(of_items), freedom, 0.0)
+            return cls(gain, whole, float(of_items), freedom, 0.0)
         n_items = effective_items(before - now, weight, units)
         spread, skewness = _of_drawn_labels(worse - better, after, items.weights)
         of_items = float(np.maximum(of_items, spread / n_items**0.5))
@@ -137,7 +145,7 @@ class _Estimate:
         error = float(np.hypot(of_items, of_fit))
         if error > 0:
             skewness *= of_items / error / n_items**0.5
-        return cls(gain, error, freedom, skewness)
+        return cls(gain, whole, error, freedom, skewness)
 
 
 def _of_drawn_labels(gains: Matrix, proba: Matrix, weight: Vector) -> tuple[float, float]:
