@@ -1194,10 +1194,31 @@ _INSIDE = [
     ),
     _bug(
         "hybrid: kernel tuned without weights",
-        "_best_ridge",
+        "_loss",
         "items.counts @ brier_losses(said, items.codes)",
         "brier_losses(said, items.codes).sum()",
         "test_items_of_next_to_no_weight_do_not_tune_the_kernel",
+    ),
+    _bug(
+        "hybrid: the kernel never takes more landmarks",
+        "fit",
+        "found.loss < (1 - _WORTH_MORE) * half.loss",
+        "found.loss < 0 * half.loss",
+        "test_kernel_takes_more_landmarks_where_half_of_them_lose",
+    ),
+    _bug(
+        "hybrid: the kernel always takes more landmarks",
+        "fit",
+        "found.loss < (1 - _WORTH_MORE) * half.loss",
+        "found.loss < 2 * half.loss",
+        "test_kernel_takes_more_landmarks_where_half_of_them_lose",
+    ),
+    _bug(
+        "functions of p: sharp steps are as wide as any",
+        "_steps",
+        "np.where(gain > unexplained, _LEAST_SHARP_STEP, _LEAST_STEP)",
+        "_LEAST_STEP",
+        "test_a_sharp_step_is_found_where_hinges_nearly_follow_it",
     ),
     _bug(
         "hybrid: seed does not reach forests",
