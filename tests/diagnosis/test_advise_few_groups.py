@@ -144,6 +144,7 @@ def test_a_diagnosis_says_why_what_gains_in_its_table_is_not_recommended():
     assert report.verdict.recommended == "uncalibrated"
     assert "with only 4 groups no gain can be proved" in meaning
     assert "no repair promises" not in meaning
+    assert meaning.count("Until then") + meaning.count("for now") == 1
     scores = {row.method: row.scores["brier"].value for row in report.comparison}
     best = min(
         (row for row in report.comparison if row.scope != "retrained"),

@@ -28,7 +28,12 @@ from hetcal.diagnosis.inputs import (
 from hetcal.diagnosis.measurements import N_STEPS, Gain, Measurements, measure
 from hetcal.diagnosis.prior_shift import PriorShift, measure_prior_shift
 from hetcal.diagnosis.reuse import check_given_hybrid
-from hetcal.diagnosis.sample_size import groups_for_items, is_for_second_class, items_to_start
+from hetcal.diagnosis.sample_size import (
+    are_too_few_groups,
+    groups_for_items,
+    is_for_second_class,
+    items_to_start,
+)
 from hetcal.diagnosis.snippet import recommended_call
 from hetcal.diagnosis.steps import Progress, Steps
 from hetcal.diagnosis.verdicts import (
@@ -36,13 +41,12 @@ from hetcal.diagnosis.verdicts import (
     COLLECT_MORE,
     HYBRID,
     LEAST_GAIN,
-    LEVEL,
     State,
     best_action,
     decide,
     too_little_to_start,
 )
-from hetcal.heterogeneity.limits import least_p_of, n_groups
+from hetcal.heterogeneity.limits import n_groups
 from hetcal.metrics.scores import brier_losses
 
 # What the classifier adds to the features, as a share of what retraining brings.
@@ -132,7 +136,7 @@ class Advice:
     @property
     def has_too_few_groups(self) -> bool:
         """Whether there are groups, but fewer than any test could show something of."""
-        return least_p_of(self.n_groups) > LEVEL
+        return are_too_few_groups(self.n_groups)
 
     @property
     def subgroups(self) -> pd.DataFrame:

@@ -8,12 +8,17 @@ import numpy as np
 
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis.measurements import Measurements
-from hetcal.diagnosis.sample_size import groups_for_items, is_for_second_class, items_to_settle
+from hetcal.diagnosis.sample_size import (
+    are_too_few_groups,
+    groups_for_items,
+    is_for_second_class,
+    items_to_settle,
+)
 from hetcal.diagnosis.splits import nested_parts
 from hetcal.diagnosis.verdicts import LEAST_GAIN, LEVEL, State, state_of
 from hetcal.heterogeneity.detectable import detectable_size
 from hetcal.heterogeneity.feature_columns import FeatureColumns
-from hetcal.heterogeneity.limits import groups_for, least_p
+from hetcal.heterogeneity.limits import groups_for, n_groups
 
 _SIMULATED_ITEMS = 2000  # what can be found falls like 1/n, so that more need no simulation
 
@@ -67,7 +72,7 @@ class Certainty:
 
 def simulated_detectable(items: CalibrationSet, random_state: int) -> float:
     """Return the size that these items would have shown with 80 % probability."""
-    if _are_too_few_groups(items):
+    if are_too_few_groups(n_groups(items)):
         return np.inf
     n = items.n_items
     part = items
@@ -76,11 +81,6 @@ def simulated_detectable(items: CalibrationSet, random_state: int) -> float:
         part = items.take(rows)
     size = detectable_size(part, level=LEVEL, random_state=random_state)
     return size * part.n_items / n
-
-
-def _are_too_few_groups(items: CalibrationSet) -> bool:
-    """Return whether no p-value of so few groups can be as small as is asked for."""
-    return least_p(items) > LEVEL
 
 
 def _features_could_show_more(items: CalibrationSet) -> bool:
@@ -101,7 +101,7 @@ def certainty_of(
     if not void:
         state = state_of(evidence.local_p_value, evidence.local_gain, size, matters)
     if state is State.OPEN and not void and _features_could_show_more(items):
-        if _are_too_few_groups(items):
+        if are_too_few_groups(n_groups(items)):
             groups = groups_for(LEVEL)
         else:
             # What was found, less its error, if that is more than what must be seen anyway.

@@ -172,7 +172,8 @@ def _action(advice: Advice) -> str:
         )
     else:
         rest = "no repair promises a gain yet that could be relied on."
-    return f"Use the probabilities as they are for now: {rest}"
+    now = "" if advice.verdict == RETRAIN else " for now"  # that says "until then" already
+    return f"Use the probabilities as they are{now}: {rest}"
 
 
 def _expectation(advice: Advice) -> str:

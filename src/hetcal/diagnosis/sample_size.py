@@ -6,7 +6,7 @@ import numpy as np
 
 from hetcal.data import CalibrationSet
 from hetcal.diagnosis.verdicts import LEVEL
-from hetcal.heterogeneity.limits import groups_for, n_groups
+from hetcal.heterogeneity.limits import groups_for, least_p_of, n_groups
 
 # Items times the detectable share of the Brier score: what simulation gives for two classes and
 # some ten columns. Used where there are too few items to simulate anything.
@@ -46,6 +46,11 @@ def items_to_start(items: CalibrationSet, share: float) -> int:
         The smallest difference that shall be seen, as a share of the Brier score.
     """
     return _asked_for(items, max(2.0 * items.n_items, _USUAL / share))
+
+
+def are_too_few_groups(number: int) -> bool:
+    """Return whether there are groups, but no p-value of so few can be as small as is asked for."""
+    return least_p_of(number) > LEVEL
 
 
 def groups_for_items(items: CalibrationSet, number: int) -> int | None:
