@@ -266,6 +266,15 @@ def test_the_summary_of_too_few_items_claims_nothing(tiny):
     assert f"About {wanted:,} items would settle it" in summary(tiny)["How sure"]
 
 
+@pytest.mark.parametrize(
+    ("recommended", "meanwhile"), [("hybrid", "calibrate"), ("uncalibrated", "change nothing")]
+)
+def test_who_retrains_is_told_what_is_recommended_until_then(report, recommended, meanwhile):
+    verdict = replace(report.verdict, verdict="retrain instead", recommended=recommended)
+    shown = Page(replace(report, verdict=verdict).to_html()).sections["verdict"]
+    assert f"Retrain; until then, {meanwhile}" in shown
+
+
 def test_a_void_advice_claims_nothing(report):
     settle = "group the rows that belong together first"
     given = replace(report.verdict, verdict="collect more data", headline=settle, void=True)
